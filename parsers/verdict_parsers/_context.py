@@ -1,0 +1,59 @@
+"""What the prose around a candidate makes of it: a judge that quotes a file or echoes a format mostly says so.
+
+A candidate that is disowned gives no verdict, but still contradicts other ones: prose is no safe ground to trust, either.
+"""
+
+from __future__ import annotations
+
+import re
+
+_INTRODUCES = re.compile(
+    r"""(?:
+      \b(?:says?|said|stat(?:es|ed)|claim(?:s|ed)?|writes?|wrote|written|contain(?:s|ed|ing)?|holds?|holding|includ(?:es|ed|ing)
+        |quot(?:es?|ed|ing)|past(?:es|ed)|embed(?:s|ded)?|assert(?:s|ed)?|e\.g|i\.e|like|such\ as|instead\ of|rather\ than|not
+        |would\ be|could\ be)[.,]?(?:\s+(?:the\ following|this|the\ text|the\ line|the\ words))?
+    | (?:^|[.!?\n])\s*(?:(?!in\b)\w+\s){0,2}(?:format|schema|template|example|sample|draft|quotation|excerpt)
+        (?:\s(?:is|was|looks\ like))?\s*[:=]
+    | (?:写道|写着|写有|写了|包含|含有|声称|自称|例如|比如|诸如)
+    | (?:^|[。！？\n])\s*\w{0,2}(?:格式|示例|例子|草稿|模板|原文|引用)(?:如下|是|为)?\s*:
+    | <(?:submission|document|file|files|example|examples|format|output_format|schema|template|draft|input|prompt|task|code|pre)
+        \b[^<>]*>
+    )[\s"'“‘「『:*,]*(?:(?:`{1,3}|~{3})[\w+.-]*\s*)?$""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_DISOWNS = re.compile(
+    r"""[ \t`"'”’」』,.)]*+(?:
+      \(?(?:which|that)\ (?:I|is|was|the|it|says)\b | is\ (?:what|not|only|just|an?|the|in|from|how)\b | was\b | as\ (?:an?|the)\b
+    | appears?\b | from\ the\b | in\ the\b | says?\b | but\b | 是(?:文件|原文|示例) | 只是 | 这是
+    )""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_QUOTE_LINE = re.compile(r"[ \t]*+>")
+_PAIRS = ("“”", "「」", "『』", "«»")
+_LEAD, _TAIL = 160, 40
+
+
+class Prose:
+    """Reads the prose between candidates, from left to right, and knows whether a quotation is open."""
+
+    def __init__(self, flat: str, start: int = 0):
+        self._flat = flat
+        self._start = self._read_to = start
+        self._odd = False
+        self._quote_line = False
+
+    def quotes(self, start: int, end: int) -> bool:
+        """Whether the prose marks the candidate from `start` to `end` as quoted, as an example, or as not meant."""
+        before = self._flat[self._read_to : start]
+        line = before[before.rfind("\n") + 1 :]
+        if len(line) < len(before) or self._read_to == self._start:
+            self._odd, self._quote_line = False, _QUOTE_LINE.match(line) is not None
+        self._odd ^= line.count('"') % 2 == 1
+        self._read_to = end
+        if self._odd or self._quote_line or _DISOWNS.match(self._flat[end : end + _TAIL]):
+            return True
+        if not before.strip(", \t\r\n"):
+            return False
+        lead = before if len(before) <= _LEAD else f"…{before[-_LEAD:]}"
+        open_pair = any(line.rfind(opening) > line.rfind(closing) for opening, closing in _PAIRS)
+        return open_pair or line.endswith(("'", "‘")) or _INTRODUCES.search(lead) is not None

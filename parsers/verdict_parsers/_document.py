@@ -1,0 +1,229 @@
+"""One walk over a reply: where candidates stand, and what is thinking, quotation or prose."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from verdict_parsers._chars import SKIP, flatten
+from verdict_parsers._container import Container, ContainerReader
+from verdict_parsers._context import Prose
+from verdict_parsers._ids import IdBook
+from verdict_parsers._region import Fence, Region, label
+from verdict_parsers._repair import MAX_BYTES, mend
+from verdict_parsers._rows import Cut, row_of, rows_of
+from verdict_parsers._table import table_rows, tables
+from verdict_parsers._think import CLOSE, OPEN, end_of_thinking, last_close
+from verdict_parsers._tokens import QUOTES
+from verdict_parsers._values import Obj
+from verdict_parsers._words import OPAQUE_KEYS
+from verdict_parsers._xml import ROW_TAGS, TAG, read_row, starts_row
+
+MAX_REGIONS = 10_000
+"""Candidates of one reply. A text with more is no answer."""
+MAX_REPAIRED = 4 * MAX_BYTES
+"""What json_repair is given of one reply, all candidates together."""
+
+_WRAPPER_TAGS = frozenset("verdicts results evaluations judgments judgements assessments answers criteria rows items".split())
+_OPAQUE_TAGS = OPAQUE_KEYS | {"blockquote", "q", "cite"}
+_NAMES = "|".join(sorted(ROW_TAGS | _WRAPPER_TAGS | _OPAQUE_TAGS))
+
+_KEY = rf"""(?:"(?:[^"\\\n]|\\.)*+(?:"{SKIP}(?::|\Z)|\Z) | '(?:[^'\\\n]|\\.)*+(?:'{SKIP}(?::|\Z)|\Z)
+    | [“”‘’＂＇][^“”‘’＂＇\n]{{0,80}}+(?:[“”‘’＂＇]{SKIP}(?::|\Z)|\Z) | [^\W\d][\w\ ]{{0,60}}+(?::|\Z) | \Z | /[/*])"""
+_INTEREST = re.compile(
+    rf"""(?P<fence>`{{3,}}+|~{{3,}}+)
+       | (?P<json>\{{(?={SKIP}{_KEY})|\[(?={SKIP}(?:\Z|\{{{SKIP}{_KEY})))
+       | (?P<pipe>^[ \t]*+\|[^\n]*+)
+       | (?P<unthink>{CLOSE})
+       | (?P<think>{OPEN})
+       | (?P<comment><!--)
+       | (?P<tag>(?<!`)</?(?:{_NAMES})\b)
+       | (?P<stub></?\w*+\Z)""",
+    re.VERBOSE | re.MULTILINE | re.IGNORECASE,
+)
+_INDENT = 16
+"""Spaces before a fence; a longer look back would be paid at every fence of a long line."""
+_INFO = re.compile(r"[ \t]*+([\w+.\-]*+)")
+_QUOTE = re.compile(f"[{QUOTES}]")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """The candidates of a reply, in order. `visible` is where the reply starts: behind the thinking that a lone closing
+    tag ended. `overflow`: there are more candidates than an answer has."""
+
+    regions: tuple[Region, ...]
+    visible: int
+    overflow: bool
+
+
+def read_document(text: str, book: IdBook) -> Document:
+    """Find every candidate. Takes time linear in the length of the text."""
+    return _Walk(text, book).run()
+
+
+class _Walk:
+    def __init__(self, text: str, book: IdBook):
+        self._text, self._flat, self._book = text, flatten(text), book
+        self._containers = ContainerReader(text, self._flat)
+        self._prose = Prose(self._flat)
+        self._regions: list[Region] = []
+        self._fences: list[Fence] = []
+        self._visible = 0
+        self._group: int | None = None
+        self._uncertain = False
+        self._repaired = 0
+
+    def run(self) -> Document:
+        flat, position = self._flat, 0
+        at: dict[str, Callable[[re.Match[str]], int]] = {
+            "fence": self._at_fence,
+            "json": self._at_json,
+            "pipe": self._at_pipe,
+            "unthink": self._at_unthink,
+            "think": self._at_think,
+            "comment": self._at_comment,
+            "tag": self._at_tag,
+            "stub": self._at_stub,
+        }
+        coming = tables(flat)
+        table = next(coming, None)
+        while len(self._regions) < MAX_REGIONS:
+            found = _INTEREST.search(flat, position)
+            while table is not None and table.start < position:
+                table = next(coming, None)
+            if table is not None and (found is None or table.start <= found.start()):
+                rows, cuts, finished = table_rows(self._text, flat, table, self._book)
+                self._add(Region("table", table.start, table.end, tuple(rows), tuple(cuts), finished))
+                position = table.end
+            elif found is None:
+                break
+            else:
+                position = at[found.lastgroup or ""](found)
+        open_fence = self._fences[-1] if self._fences and self._fences[-1].end < 0 else None
+        if open_fence and open_fence.info and not flat[open_fence.start :].strip():
+            self._unfinished(open_fence.start)
+        regions = label(self._regions, self._fences, flat, self._visible)
+        return Document(tuple(regions), self._visible, len(self._regions) >= MAX_REGIONS)
+
+    def _add(self, region: Region) -> None:
+        quoted = self._prose.quotes(region.start, region.end)
+        last = self._regions[-1] if self._regions else None
+        if last and last.quoted and last.lone and region.lone and self._adjoin(last, region):
+            quoted = True
+        fenced = bool(self._fences) and self._fences[-1].end < 0
+        level = "rows" if region.kind != "json" or not region.sound else "fence" if fenced else "scan"
+        group = region.start if self._group is None else self._group
+        self._regions.append(replace(region, quoted=quoted or self._uncertain, group=group, level=level))
+
+    def _adjoin(self, before: Region, after: Region) -> bool:
+        return not self._flat[before.end : after.start].strip(", \t\r\n")
+
+    def _unfinished(self, start: int) -> int:
+        """The text ends in the bare beginning of an answer, or in a section that is never closed."""
+        self._add(Region("stub", start, len(self._flat), sound=False))
+        return len(self._flat)
+
+    def _at_fence(self, found: re.Match[str]) -> int:
+        marks = found[0]
+        if self._fences and self._fences[-1].end < 0:
+            if marks.startswith(self._fences[-1].marks):
+                self._fences[-1].end = found.start()
+            return found.end()
+        info = _INFO.match(self._flat, found.end())
+        assert info is not None
+        before = self._flat[max(found.start() - _INDENT, 0) : found.start()]
+        opens_line = not before[before.rfind("\n") + 1 :].strip() and ("\n" in before or len(before) < _INDENT)
+        self._fences.append(Fence(marks, opens_line, info[1], info.end()))
+        return found.end()
+
+    def _at_json(self, found: re.Match[str]) -> int:
+        start = found.start()
+        container = self._containers.read(start)
+        end = max(container.end, start + 1)
+        if not container.closed:
+            thought = last_close(self._flat, start, end)
+            if thought is not None:
+                return self._forget(thought)
+            if container.doubt_from is not None and not _QUOTE.search(self._flat, start, end):
+                return end
+        doubt = self._doubt(container)
+        rows, cuts = rows_of(container.tree, self._book, doubt)
+        lone = isinstance(container.tree, Obj) and any(item.start == start for item in (*rows, *cuts))
+        self._add(Region("json", start, end, tuple(rows), tuple(cuts), container.closed and doubt is None, lone))
+        self._uncertain |= doubt is not None
+        return end
+
+    def _doubt(self, container: Container) -> int | None:
+        """Where the container stops being certain, after the repair of its broken rows."""
+        guesses = [node.breaks[0][0] for node in container.broken]
+        if container.doubt_from is not None:
+            guesses.append(container.doubt_from)
+        if container.closed and guesses:
+            size = len(self._text[container.start : container.end].encode("utf-8", "replace"))
+            self._repaired += size
+            if size <= MAX_BYTES and self._repaired <= MAX_REPAIRED:
+                broken = [node for node in container.broken if not mend(self._text, self._flat, node, self._book)]
+                guesses = [node.breaks[0][0] for node in broken]
+                for node in broken:
+                    node.closed = False
+        return min(guesses, default=None)
+
+    def _at_pipe(self, found: re.Match[str]) -> int:
+        """A line that begins with a pipe and is in no table: cells all the same, so no place for an answer."""
+        return self._unfinished(found.start()) if found.end() == len(self._flat) else found.end()
+
+    def _at_unthink(self, found: re.Match[str]) -> int:
+        return self._forget(found.end())
+
+    def _forget(self, end: int) -> int:
+        """A closing tag alone ends thinking that began at the start: what came before was no answer."""
+        self._visible = end
+        self._regions.clear()
+        self._fences.clear()
+        self._group, self._uncertain = None, False
+        self._prose = Prose(self._flat, end)
+        return end
+
+    def _at_think(self, found: re.Match[str]) -> int:
+        end = end_of_thinking(self._flat, found.start())
+        return end if end is not None else len(self._flat)
+
+    def _at_comment(self, found: re.Match[str]) -> int:
+        end = self._flat.find("-->", found.end())
+        return end + 3 if end >= 0 else self._unfinished(found.start())
+
+    def _at_tag(self, found: re.Match[str]) -> int:
+        tag = TAG.match(self._flat, found.start())
+        assert tag is not None
+        name = tag["name"].lower()
+        if starts_row(self._flat, tag):
+            return self._row(tag)
+        if "{" in tag["attributes"]:
+            return found.end()
+        if not tag["close"]:
+            return self._unfinished(tag.start()) if tag.end() == len(self._flat) else found.end()
+        if name in _OPAQUE_TAGS and not tag["slash"] and not tag["attributes"].endswith("/"):
+            end = self._flat.find(f"</{tag['name']}>", tag.end())
+            return end + len(name) + 3 if end >= 0 else self._unfinished(tag.start())
+        if name in _WRAPPER_TAGS:
+            self._group = None if tag["slash"] else tag.start()
+        return tag.end()
+
+    def _row(self, tag: re.Match[str]) -> int:
+        start = tag.start()
+        element = read_row(self._text, self._flat, tag)
+        row = row_of(element.fields, self._book, start, element.end) if element.state == "whole" else None
+        cut = Cut(self._book.named(element.fields) or (), start, element.end) if element.state != "whole" else None
+        self._add(
+            Region("xml", start, element.end, (row,) if row else (), (cut,) if cut else (), element.state == "whole", True)
+        )
+        self._uncertain |= element.state == "broken"
+        return max(element.end, start + 1)
+
+    def _at_stub(self, found: re.Match[str]) -> int:
+        name = found[0].strip("</").lower()
+        if any(known.startswith(name) for known in ROW_TAGS | _WRAPPER_TAGS):
+            self._unfinished(found.start())
+        return len(self._flat)

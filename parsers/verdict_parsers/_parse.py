@@ -1,0 +1,92 @@
+"""Text → verdicts for exactly the ids of a block (SPEC 5)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from verdict_parsers._chars import BLANK, flatten
+from verdict_parsers._document import read_document
+from verdict_parsers._ids import IdBook
+from verdict_parsers._pool import pool
+from verdict_parsers._region import Region
+from verdict_parsers._rows import rows_of
+from verdict_parsers._think import sections
+from verdict_parsers._types import Parsed
+from verdict_parsers._values import Obj, Value, strict_json
+from verdict_parsers._words import squash
+
+MAX_BYTES = 256_000
+"""Of a reply, in UTF-8 (SPEC 5)."""
+
+_ENCODED_KEYS = frozenset({"output", "result", "response", "answer", "content"})
+_EMPHASIS = " \t\r*`#_"
+_MARGIN = 16
+
+
+def parse_verdicts(
+    text: str, ids: Sequence[str], texts: Mapping[str, str] | None = None, marker: str | None = None
+) -> Parsed:
+    """Read a judge's reply. Never raises on a text; takes time linear in its length.
+
+    `ids` are the rows of the block; `texts` ({id: text}) lets an answer name a row by its text. With a `marker`, only
+    what follows the last line that holds it counts, or, without such a line, a reply that is one whole JSON value.
+    """
+    book = IdBook(ids, texts)
+    if len(text) > MAX_BYTES or len(text.encode("utf-8", "replace")) > MAX_BYTES:
+        return Parsed({}, dict.fromkeys(book.order, "truncated"), {}, (f"the reply has more than {MAX_BYTES} bytes",))
+    marked = _after_marker(text, marker) if marker else None
+    reply = _behind_thinking(text if marked is None else marked).strip(BLANK)
+    value = strict_json(reply)
+    if value is not None:
+        rows, _ = rows_of(_decoded(value[0]), book)
+        return pool([Region("json", 0, len(reply), tuple(rows), level="whole", alone=True)], reply, book)
+    document = read_document(reply, book)
+    if document.overflow:
+        return Parsed({}, dict.fromkeys(book.order, "unreadable"), {}, ("more candidates than an answer has",))
+    regions = document.regions
+    if marker and (marked is None or document.visible) and not _one_whole_value(regions):
+        return Parsed({}, dict.fromkeys(book.order, "unreadable"), {}, ("no marker line, and not one whole JSON value",))
+    return pool(regions, reply, book)
+
+
+def _after_marker(text: str, marker: str) -> str | None:
+    """What follows the last line, outside thinking, that holds nothing but the marker."""
+    flat, wanted = flatten(text), flatten(marker).strip(BLANK)
+    thinking = sections(flat)
+    section = next(thinking, None)
+    after = None
+    for found in re.finditer(re.escape(wanted), flat):
+        while section and section[1] <= found.start():
+            section = next(thinking, None)
+        before, behind = flat[max(found.start() - _MARGIN, 0) : found.start()], flat[found.end() : found.end() + _MARGIN]
+        opens = not before.rpartition("\n")[2].strip(_EMPHASIS) and ("\n" in before or len(before) < _MARGIN)
+        ends = not behind.partition("\n")[0].strip(_EMPHASIS) and ("\n" in behind or len(behind) < _MARGIN)
+        if opens and ends and not (section and section[0] < found.start()):
+            after = found.end() + len(behind.partition("\n")[0])
+    return None if after is None else text[after:]
+
+
+def _behind_thinking(text: str) -> str:
+    """The text less the thinking sections it starts with."""
+    start = 0
+    for begin, end in sections(text):
+        if text[start:begin].strip(BLANK):
+            break
+        start = end
+    return text[start:]
+
+
+def _decoded(value: Value) -> Value:
+    """A reply that is a JSON string, or an object with nothing but one under a known key, holds JSON: decoded once."""
+    if isinstance(value, Obj) and len(value.pairs) == 1 and squash(value.pairs[0][0]) in _ENCODED_KEYS:
+        inner = value.pairs[0][1]
+        value = inner if isinstance(inner, str) else value
+    if not isinstance(value, str):
+        return value
+    decoded = strict_json(value)
+    return decoded[0] if decoded and isinstance(decoded[0], Obj | list) else None
+
+
+def _one_whole_value(regions: Sequence[Region]) -> bool:
+    return len(regions) == 1 and regions[0].level == "whole" and not any(row.mended for row in regions[0].rows)

@@ -1,0 +1,81 @@
+"""What the readers of JSON, XML and tables hand on: values that remember how they were written."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from verdict_parsers._chars import drop_zero_width
+
+
+class Bare(str):
+    """A word without quotes: a number, `NaN`, `true|false`, the text of an XML element or a table cell."""
+
+    __slots__ = ()
+
+
+@dataclass(slots=True, eq=False)
+class Obj:
+    """An object as it was written: pairs in order, duplicates included.
+
+    `spans` are the offsets of the pairs; `start` is that of the opening brace, `end` lies behind the closing one. An
+    object that is cut has `closed` False and in `pending` the key, and the value if it came, of the pair it broke off in.
+    `breaks` are the strings whose end is a guess, because a quote inside them was not escaped.
+    """
+
+    pairs: list[tuple[str, Value]] = field(default_factory=list)
+    spans: list[tuple[int, int]] = field(default_factory=list)
+    start: int = -1
+    end: int = -1
+    closed: bool = True
+    pending: list[tuple[str, Value]] = field(default_factory=list)
+    breaks: list[tuple[int, int]] = field(default_factory=list)
+    mended: bool = False
+
+
+Value: TypeAlias = "bool | None | str | Obj | list[Value]"
+Fields: TypeAlias = "list[tuple[str, Value]]"
+
+_LITERALS: dict[str, bool | None] = {"null": None, "None": None}
+
+
+def literal(word: str) -> Value:
+    """A word without quotes: booleans in any case, `null` and Python's `None`, everything else as it stands."""
+    word = drop_zero_width(word).strip()
+    folded = word.lower()
+    if folded in {"true", "false"}:
+        return folded == "true"
+    return _LITERALS.get(word, Bare(word))
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=lambda pairs: Obj(pairs=pairs), parse_float=Bare, parse_int=Bare, parse_constant=Bare
+)
+
+
+def strict_json(text: str) -> tuple[Value] | None:
+    """The value of a text that is JSON by the letter, in a tuple (the value may be None); else None."""
+    try:
+        return (_DECODER.decode(text),)
+    except (ValueError, RecursionError):
+        return None
+
+
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", '"': '"', "'": "'", "\\": "\\", "/": "/"}
+
+
+def unescape(body: str) -> str:
+    """The text of a JSON string; an escape that JSON does not know stays as it is (`\\alpha`, `C:\\Users`)."""
+    if "\\" not in body:
+        return body
+    try:
+        return str(json.loads(f'"{body}"', strict=False))
+    except ValueError:
+        return _ESCAPE.sub(lambda m: _code(m[1]) if len(m[1]) > 1 else _ESCAPED.get(m[1], m[0]), body)
+
+
+def _code(escape: str) -> str:
+    return chr(int(escape[1:], 16))

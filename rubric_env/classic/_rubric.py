@@ -1,0 +1,272 @@
+"""HarborRubric: the judge as a `vf.Rubric`."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from verdict_parsers import JsonVerdictParser
+
+from rubric_env.classic._errors import HarborJudgeError, HarborJudgeInfraError
+from rubric_env.classic._settle import GROUP_KEY, Group, is_flat, open_group, settle
+from rubric_env.classic._sources import Defaults, SourceError, build_case
+from rubric_env.classic._verifiers import vf
+from rubric_env.engine import JudgeEngine
+from rubric_env.harbor import InstanceError, result_json
+from rubric_env.judges import JudgeCallError, make_judge, resolve_credentials
+from rubric_env.rubric import RubricError, RubricSpec
+from rubric_env.scoring import FaultKind, Outcome, unscored
+from rubric_env.settings import JudgeSettings, read_config
+from rubric_env.submission import SubmissionUnreadable, message_text
+
+ADVANTAGES = ("mean", "grpo", "rloo")
+
+QUESTION = """Decide whether the response answers the question as the reference does.
+
+Question:
+{question}
+
+Reference:
+{answer}
+
+Response:
+{response}
+
+Answer with "yes" or "no" and nothing else."""
+
+
+class HarborRubric(vf.Rubric):
+    """Judges every rollout against its rubric.json, block by block (SPEC 9).
+
+    All arguments are optional. `model`, `base_url`, `api_key` name the judge; without them `JUDGE_*`, then `OPENAI_*`,
+    then the settings file `config` are asked, key and URL always from one source. `settings` holds JudgeSettings fields.
+    `rubric` (rows, JSON text or a path), `instruction` and `reference` serve rollouts whose `info` brings none.
+    `policy_parser` is the policy's parser. `advantage` is "mean", "grpo" or "rloo"; None registers no group func, for
+    trainers that treat group funcs specially; advantages are then means. `name` prefixes every metric.
+
+    Registers one reward func (weight 1), one zero-weight metric per coverage field, and the advantage as a group metric.
+    A rollout that could not be scored gets reward 0.0, `state["error"]`, advantage 0 and stays out of its group's
+    baseline. `state["judge_result"]` (also prefixed) holds every verdict as JSON: save it with `vf-eval -C judge_result`.
+
+    Raises NoCredential, SettingsError, RubricError at construction, before any rollout is paid.
+    """
+
+    def __init__(
+        self,
+        model: str | None = None,
+        base_url: str | None = None,
+        api_key: str | Callable[[], Any] | None = None,
+        settings: Mapping[str, Any] | None = None,
+        rubric: Any = None,
+        instruction: str = "",
+        reference: str = "",
+        policy_parser: Any = None,
+        advantage: str | None = "mean",
+        name: str = "",
+        *,
+        config: str | Path | None = None,
+        api_key_file: str | None = None,
+        api_key_command: str | None = None,
+    ):
+        if advantage is not None and advantage not in ADVANTAGES:
+            raise ValueError(f"advantage={advantage!r}: known are {', '.join(ADVANTAGES)} and None")
+        super().__init__(parser=policy_parser)
+        self.name = name
+        self.advantage = advantage or "mean"
+        arguments = {**(settings or {}), **({"model": model} if model else {})}
+        self.settings = JudgeSettings.load(arguments, config=config)
+        self.defaults = Defaults(RubricSpec.parse(rubric) if rubric is not None else None, instruction, reference)
+        credentials = (
+            None
+            if self.settings.backend == "local"
+            else resolve_credentials(
+                api_key,
+                base_url,
+                api_key_file=api_key_file,
+                api_key_command=api_key_command,
+                config=read_config(config),
+            )
+        )
+        self.engine = JudgeEngine(self.settings, make_judge(self.settings, credentials))
+        self.verdict_parser = JsonVerdictParser(())
+        self.judge_model = self.settings.model
+        for key in ("judge", "judge_model", "verdict_parser"):
+            self.add_class_object(key, getattr(self, key))
+        self._outcome_key = f"_judge_outcome_{id(self)}"
+        self._tally = _Tally()
+        self._register(advantage is not None)
+
+    # --- what the environment calls -------------------------------------------------------------------------------
+
+    async def score_group(self, states: list[Any]) -> None:
+        """Score a group; its members' advantages and step values are right even if cleanup is never called."""
+        if not states:
+            return
+        group = open_group(states, self.advantage)
+        await super().score_group(states)
+        self._settle(group)
+
+    async def score_rollout(self, state: Any) -> None:
+        """Score one rollout as a group of one: verifiers itself refuses group funcs here."""
+        if "trajectory" not in state:
+            state["trajectory"] = []
+        await self.score_group([state])
+
+    def score_objects(self, state: Any) -> dict[str, Any]:
+        objects: dict[str, Any] = super().score_objects(state)
+        # A client belongs to one event loop, and verifiers scores in several.
+        objects["judge_client"] = self.engine.judge_client()
+        return objects
+
+    async def judge(self, prompt: Any, completion: Any, answer: Any = "", state: Any = None) -> str:
+        """Ask the judge a yes/no question about a rollout, as verifiers' JudgeRubric does, through our limiter.
+
+        Raises HarborJudgeError when the judge fails, after marking `state` so that the exception, which verifiers
+        turns into 0.0, is not the policy's failure.
+        """
+        question = QUESTION.format(
+            question=_last_text(prompt), answer=answer, response=self.parser.parse_answer(completion) or ""
+        )
+        try:
+            return await self.engine.complete([{"role": "user", "content": question}])
+        except JudgeCallError as error:
+            if state is not None:
+                self._mark(state, str(error))
+            raise HarborJudgeError(str(error)) from error
+
+    @vf.cleanup  # type: ignore[untyped-decorator]
+    async def settle_group(self, state: Any) -> None:
+        """After every rubric has scored: final advantages and step values; what the judging held is let go."""
+        state.pop(self._outcome_key, None)
+        group = state.get(GROUP_KEY)
+        if isinstance(group, Group):
+            self._settle(group)
+            for member in group.states:
+                member.pop(GROUP_KEY, None)
+            self.engine.forget(group.token)
+
+    @vf.teardown  # type: ignore[untyped-decorator]
+    async def close_judge(self) -> None:
+        """Close this loop's connections and say what vf-eval's average hides. Runs several times, in several loops."""
+        self._tally.report(self.name)
+        await self.engine.aclose()
+
+    # --- reward and metrics -----------------------------------------------------------------------------------------
+
+    def _register(self, with_group_funcs: bool) -> None:
+        async def rubric_reward(
+            state: Any, prompt: Any = None, completion: Any = None, answer: Any = "", info: Any = None
+        ) -> float:
+            outcome = await self._outcome(state, prompt, completion, answer, info)
+            return outcome.reward or 0.0 if outcome else 0.0
+
+        self.add_reward_func(self._prefixed(rubric_reward))
+        for field in unscored(FaultKind.INTERNAL, "").metrics():
+            self.add_metric(self._prefixed(self._metric(field)))
+        if with_group_funcs:
+
+            def judge_advantage(states: list[Any]) -> list[float]:
+                return [float(state.get("advantage") or 0.0) for state in states]
+
+            def judge_flat_group(states: list[Any]) -> list[float]:
+                return [0.0] * len(states)
+
+            self.add_metric(self._prefixed(judge_advantage))
+            self.add_metric(self._prefixed(judge_flat_group))
+        self._with_group_funcs = with_group_funcs
+
+    def _metric(self, field: str) -> Callable[..., Awaitable[float]]:
+        async def metric(
+            state: Any, prompt: Any = None, completion: Any = None, answer: Any = "", info: Any = None
+        ) -> float:
+            outcome = await self._outcome(state, prompt, completion, answer, info)
+            return outcome.metrics()[field] if outcome else 0.0
+
+        metric.__name__ = field
+        return metric
+
+    def _prefixed(self, func: Callable[..., Any]) -> Callable[..., Any]:
+        func.__name__ = self._label(func.__name__)
+        return func
+
+    def _label(self, name: str) -> str:
+        return f"{self.name}_{name}" if self.name else name
+
+    def _settle(self, group: Group) -> None:
+        values = settle(group)
+        if not self._with_group_funcs:
+            return
+        flat = float(is_flat(group))
+        for state, advantage in zip(group.states, values, strict=True):
+            # The group funcs ran before the last rubric had spoken: their metrics follow the settled values.
+            if state.get("metrics") is not None:
+                state["metrics"][self._label("judge_advantage")] = advantage
+                state["metrics"][self._label("judge_flat_group")] = flat
+
+    # --- judging ----------------------------------------------------------------------------------------------------
+
+    async def _outcome(self, state: Any, prompt: Any, completion: Any, answer: Any, info: Any) -> Outcome | None:
+        """The rollout's outcome, judged once; None when the rollout had failed before it came here."""
+        if self._outcome_key in state:
+            return state[self._outcome_key]  # type: ignore[no-any-return]
+        if state.get("error") is not None:
+            state[self._outcome_key] = None
+            return None
+        outcome = await self._judge(state, prompt, completion, answer, info)
+        state[self._outcome_key] = outcome
+        state[self._label("judge_result")] = result_json(outcome, self.settings)
+        self._tally.add(outcome)
+        if not outcome.scored and self.settings.on_unscored in ("mark", "regenerate"):
+            self._mark(state, outcome.exit_reason)
+        return outcome
+
+    async def _judge(self, state: Any, prompt: Any, completion: Any, answer: Any, info: Any) -> Outcome:
+        try:
+            group = state.get(GROUP_KEY)
+            scope = group.token if isinstance(group, Group) else ""
+            case = build_case(state, prompt, completion, answer, info, self.defaults, self.settings, scope)
+        except (SourceError, RubricError, InstanceError) as error:
+            return unscored(FaultKind.SCORER_ERROR, str(error))
+        except SubmissionUnreadable as error:
+            return unscored(FaultKind.INTERNAL, str(error))
+        return await self.engine.judge(case)
+
+    def _mark(self, state: Any, reason: str) -> None:
+        if state.get("error") is None:
+            kind = HarborJudgeInfraError if self.settings.on_unscored == "regenerate" else HarborJudgeError
+            state["error"] = kind(reason)
+
+
+def _last_text(prompt: Any) -> str:
+    return prompt if isinstance(prompt, str) else message_text(prompt[-1]) if prompt else ""
+
+
+class _Tally:
+    """What vf-eval's average hides: it counts an unscored rollout as 0."""
+
+    def __init__(self) -> None:
+        self.rewards: list[float] = []
+        self.reasons: Counter[str] = Counter()
+        self._reported = 0
+
+    def add(self, outcome: Outcome) -> None:
+        if outcome.scored:
+            self.rewards.append(outcome.reward or 0.0)
+        else:
+            self.reasons[str(outcome.fields["judge_error_kind"])] += 1
+
+    def report(self, name: str) -> None:
+        count = len(self.rewards) + self.reasons.total()
+        if count == self._reported:
+            return
+        self._reported = count
+        mean = f"{sum(self.rewards) / len(self.rewards):.4f}" if self.rewards else "none"
+        why = ", ".join(f"{n} {kind}" for kind, n in self.reasons.most_common())
+        print(  # noqa: T201 - the one line that a person must see beside vf-eval's own averages
+            f"rubric judge{f' {name}' if name else ''}: mean reward over {len(self.rewards)} scored rollouts {mean}"
+            f"; unscored {self.reasons.total()}{f' ({why}), which vf-eval averages as 0' if why else ''}",
+            file=sys.stderr,
+        )

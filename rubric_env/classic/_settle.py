@@ -1,0 +1,78 @@
+"""Reward, advantage and step values of a group, after every rubric of the environment has spoken.
+
+A RubricGroup leaves the last member's advantage on the state and the first member's reward on the steps
+(verifiers 0.1.14 to 0.3.1). The settling recomputes both from the final reward; it runs in the cleanup that
+environments call after a group is scored, and once before it for callers that never call cleanup.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import MutableMapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+from rubric_env.scoring import advantages
+
+State = MutableMapping[str, Any]
+GROUP_KEY = "_judge_group"
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """The states scored together; `preset` says per state and step which of reward and advantage the environment set."""
+
+    states: Sequence[State]
+    preset: Sequence[Sequence[tuple[bool, bool]]]
+    kind: str
+    token: str = field(default_factory=lambda: uuid4().hex)
+    """Names the group to the engine, whose verdicts are shared within it."""
+
+
+def open_group(states: Sequence[State], kind: str) -> Group:
+    """The group that these states are scored in, shared by all rubrics that score them."""
+    known = states[0].get(GROUP_KEY)
+    if isinstance(known, Group) and [id(s) for s in known.states] == [id(s) for s in states]:
+        return known
+    group = Group(tuple(states), [_preset(state) for state in states], kind)
+    for state in states:
+        state[GROUP_KEY] = group
+    return group
+
+
+def _preset(state: State) -> list[tuple[bool, bool]]:
+    # A state with an advantage was scored by an earlier rubric, which fills empty steps with its own values:
+    # what the environment had set can then no longer be told apart, and the whole reward is the right one.
+    scored_before = state.get("advantage") is not None
+    return [
+        (not scored_before and step.get("reward") is not None, not scored_before and step.get("advantage") is not None)
+        for step in state.get("trajectory") or ()
+    ]
+
+
+def usable_reward(state: State) -> float | None:
+    """The final reward; None when the rollout must stay out of the baseline (errored, or not a finite number)."""
+    reward = state.get("reward")
+    if state.get("error") is not None or reward is None or not math.isfinite(reward):
+        return None
+    return float(reward)
+
+
+def settle(group: Group) -> list[float]:
+    """Write advantages and step values from the final rewards; returns the advantages."""
+    values = advantages([usable_reward(state) for state in group.states], group.kind)
+    for state, advantage, preset in zip(group.states, values, group.preset, strict=True):
+        state["advantage"] = advantage
+        for step, (has_reward, has_advantage) in zip(state.get("trajectory") or (), preset, strict=False):
+            if not has_reward:
+                step["reward"] = state["reward"]
+            if not has_advantage:
+                step["advantage"] = advantage
+    return values
+
+
+def is_flat(group: Group) -> bool:
+    """True when two or more rollouts were scored and all got the same reward: the group teaches nothing."""
+    rewards = [r for r in map(usable_reward, group.states) if r is not None]
+    return len(rewards) > 1 and max(rewards) - min(rewards) < 1e-12

@@ -1,0 +1,116 @@
+"""Where a rollout's rubric, task, instruction, reference and files come from (SPEC 9): first found wins."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rubric_env.engine import Case
+from rubric_env.harbor import Instance, read_text
+from rubric_env.rubric import RubricSpec
+from rubric_env.settings import JudgeSettings
+from rubric_env.submission import Submission, conversation_text, message_text, read_submission, reply_text
+
+
+class SourceError(ValueError):
+    """A rollout that cannot be judged because of its data: no rubric, broken info. Names what and the remedy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """What the rubric's arguments say for rollouts whose `info` and instance do not."""
+
+    spec: RubricSpec | None = None
+    instruction: str = ""
+    reference: str = ""
+
+
+def read_info(value: Any) -> Mapping[str, Any]:
+    """`info` as a mapping; it may arrive as JSON text. Raises SourceError when it is neither."""
+    if isinstance(value, str) and value.strip():
+        try:
+            value = json.loads(value)
+        except json.JSONDecodeError as error:
+            raise SourceError(f"info is no JSON object ({error}): store it with json.dumps") from None
+    if value is None or value == "":
+        return {}
+    if not isinstance(value, Mapping):
+        raise SourceError(f"info must be an object, not {type(value).__name__}")
+    return value
+
+
+def build_case(
+    state: Mapping[str, Any],
+    prompt: Any,
+    completion: Any,
+    answer: Any,
+    info: Any,
+    defaults: Defaults,
+    settings: JudgeSettings,
+    group: str = "",
+) -> Case:
+    """Everything that one judging needs; `group` is the scope in which verdicts are shared. Raises SourceError, RubricError, InstanceError or SubmissionUnreadable."""
+    facts = read_info(info)
+    instance = Instance.load(Path(str(facts["instance"]))) if facts.get("instance") else None
+    return Case(
+        spec=_spec(facts, instance, defaults),
+        submission=_submission(state, completion, facts, instance, settings),
+        task=str(facts.get("task_prompt") or (instance.task if instance else "") or _user_text(prompt)),
+        instruction=_instruction(facts, instance, defaults, settings),
+        reference=str(
+            facts.get("reference") or (instance.reference if instance else "") or defaults.reference or answer or ""
+        ),
+        group=group,
+        name=str(state.get("example_id", "")),
+    )
+
+
+def _spec(facts: Mapping[str, Any], instance: Instance | None, defaults: Defaults) -> RubricSpec:
+    if facts.get("rubric"):
+        return RubricSpec.parse(facts["rubric"])
+    if facts.get("rubric_path"):
+        return RubricSpec.parse(Path(str(facts["rubric_path"])))
+    if instance is not None:
+        return instance.spec
+    if defaults.spec is not None:
+        return defaults.spec
+    raise SourceError('no rubric: give info["rubric"], info["rubric_path"], info["instance"] or HarborRubric(rubric=…)')
+
+
+def _instruction(
+    facts: Mapping[str, Any], instance: Instance | None, defaults: Defaults, settings: JudgeSettings
+) -> str:
+    found = facts.get("judge_instruction") or (instance.judge_instruction if instance else "") or defaults.instruction
+    if found or not settings.instruction_file:
+        return str(found)
+    try:
+        return read_text(Path(settings.instruction_file))
+    except OSError as error:
+        raise SourceError(f"instruction file: {error}") from None
+
+
+def _submission(
+    state: Mapping[str, Any],
+    completion: Any,
+    facts: Mapping[str, Any],
+    instance: Instance | None,
+    settings: JudgeSettings,
+) -> Submission:
+    root = state.get("submission_dir") or facts.get("submission_dir")
+    return read_submission(
+        Path(str(root)) if root else None,
+        reply_text(completion or ""),
+        output_dir=state.get("output_dir") or facts.get("output_dir"),
+        lenient=settings.lenient_delivery,
+        chat_fallback=settings.chat_fallback,
+        conversation=conversation_text(completion or "") if settings.view == "conversation" else None,
+    )
+
+
+def _user_text(prompt: Any) -> str:
+    if isinstance(prompt, str):
+        return prompt
+    return "\n\n".join(message_text(m) for m in prompt or () if m["role"] == "user")

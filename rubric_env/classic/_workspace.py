@@ -1,0 +1,95 @@
+"""The policy's workspace: a directory a rollout, with the task's input files and three tools to work in it."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+OUTPUT = "output"
+READ_LIMIT = 200_000
+WRITE_LIMIT = 2_000_000
+FILE_LIMIT = 200
+
+
+class WorkspaceError(Exception):
+    """A tool call that cannot be done; the policy is told the message."""
+
+
+def make_workspace(inputs: Path | None, output: str = OUTPUT, parent: Path | None = None) -> Path:
+    """A fresh directory with copies of `inputs` and an empty output directory. OSError when it cannot be made."""
+    root = Path(tempfile.mkdtemp(prefix="workspace-", dir=parent))
+    if inputs is not None and inputs.is_dir():
+        # Links are copied as links and the tools refuse them, so an instance cannot show the host's files.
+        shutil.copytree(inputs, root, symlinks=True, dirs_exist_ok=True, ignore=shutil.ignore_patterns("Dockerfile*"))
+    (root / output).mkdir(parents=True, exist_ok=True)
+    return root
+
+
+def remove_workspace(root: Path) -> None:
+    """Delete a workspace, whatever the policy left in it; nothing happens when it is gone already."""
+    shutil.rmtree(root, ignore_errors=True)
+
+
+def _inside(workspace: str, path: str) -> Path:
+    root = Path(workspace).resolve()
+    wanted = root / path.removeprefix("/app/").lstrip("/")
+    resolved = wanted.resolve()
+    if not resolved.is_relative_to(root):
+        raise WorkspaceError(f"{path}: outside the workspace")
+    return resolved
+
+
+async def list_files(path: str = ".", workspace: str = "") -> str:
+    """List the files below a folder of the workspace, one a line with its size in bytes.
+
+    Args:
+        path: folder, relative to the workspace; "." is the workspace itself
+    """
+    folder, root = _inside(workspace, path), Path(workspace).resolve()
+    if not folder.is_dir():
+        raise WorkspaceError(f"{path}: no such folder")
+    files = sorted(p for p in folder.rglob("*") if p.is_file() and not p.is_symlink())
+    lines = [f"{p.relative_to(root).as_posix()} ({p.stat().st_size} bytes)" for p in files[:FILE_LIMIT]]
+    if len(files) > FILE_LIMIT:
+        lines.append(f"… and {len(files) - FILE_LIMIT} more")
+    return "\n".join(lines) or "(empty)"
+
+
+async def read_file(path: str, workspace: str = "") -> str:
+    """Read a text file of the workspace.
+
+    Args:
+        path: file, relative to the workspace
+    """
+    file = _inside(workspace, path)
+    if not file.is_file():
+        raise WorkspaceError(f"{path}: no such file")
+    with file.open("rb") as stream:
+        data = stream.read(READ_LIMIT + 1)
+    text = data[:READ_LIMIT].decode("utf-8", "replace")
+    return text + (f"\n… cut at {READ_LIMIT} bytes" if len(data) > READ_LIMIT else "")
+
+
+async def write_file(path: str, content: str, workspace: str = "") -> str:
+    """Write a text file into the workspace, replacing it if it exists. Deliverables belong under output/.
+
+    Args:
+        path: file, relative to the workspace, for example output/report.md
+        content: the whole text of the file
+    """
+    file, root = _inside(workspace, path), Path(workspace).resolve()
+    data = content.encode("utf-8", "replace")
+    if len(data) > WRITE_LIMIT:
+        raise WorkspaceError(f"{path}: {len(data)} bytes, the limit is {WRITE_LIMIT}")
+    if not file.exists() and sum(1 for p in root.rglob("*") if p.is_file()) >= FILE_LIMIT:
+        raise WorkspaceError(f"{path}: the workspace already holds {FILE_LIMIT} files")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+    except OSError as error:
+        raise WorkspaceError(f"{path}: {error.strerror}") from None
+    return f"wrote {len(data)} bytes to {file.relative_to(root).as_posix()}"
+
+
+TOOLS = (list_files, read_file, write_file)

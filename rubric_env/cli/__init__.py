@@ -1,0 +1,48 @@
+"""The command `rubric-env`. JSON on stdout, people's words on stderr; exit 0, 1 = bad or unscored, 2 = usage."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+import typer
+
+from rubric_env.cli import _common
+from rubric_env.cli.demo import demo
+from rubric_env.cli.doctor import doctor
+from rubric_env.cli.evidence import evidence
+from rubric_env.cli.judge import judge
+from rubric_env.cli.lint import lint
+from rubric_env.cli.local_judge import local_judge
+from rubric_env.cli.parse import parse
+from rubric_env.cli.score import score
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="rubric-env",
+    help="A rubric judge whose reward can be trusted: every rollout is scored, or honestly unscored.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+for command in (demo, judge, lint, score, parse, evidence, doctor, local_judge):
+    app.command()(command)
+
+
+def main() -> None:
+    """Entry point: known errors become one line, never a traceback."""
+    warnings.showwarning = _common.show_warning
+    try:
+        app()
+    except _common.CommandError as error:
+        _common.say(f"error: {error}", style="bold red")
+        sys.exit(error.code)
+    except KeyboardInterrupt:
+        _common.say("interrupted")
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader of a pipe went away; there is nobody left to tell.
+        sys.stderr.close()
+        sys.exit(1)

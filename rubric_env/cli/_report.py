@@ -1,0 +1,127 @@
+"""The demo's table: one line a rollout, from vf-eval's own results.jsonl."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rubric_env.cli._common import console, say
+
+_CALL = re.compile(r"call_(\d+)_\d+_\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """`score` is None when unscored; `faults` counts the rows without a verdict by kind; `seconds` of judging."""
+
+    instance: str
+    answer: str
+    scored: bool
+    score: float | None
+    advantage: float
+    coverage: float
+    faults: str
+    calls: int
+    tokens: int
+    seconds: float
+
+
+def read_rollouts(folder: Path, recordings: Sequence[Mapping[str, Any]]) -> list[Rollout]:
+    """Every rollout that vf-eval saved below `folder`, instance by instance, best first."""
+    rows = [_rollout(json.loads(line), recordings) for line in _lines(folder)]
+    return sorted(rows, key=lambda row: (row.instance, -(row.score if row.score is not None else -1.0)))
+
+
+def _lines(folder: Path) -> Iterator[str]:
+    for path in folder.glob("**/results.jsonl"):
+        yield from filter(str.strip, path.read_text("utf-8").splitlines())
+
+
+def _rollout(row: Mapping[str, Any], recordings: Sequence[Mapping[str, Any]]) -> Rollout:
+    metrics = row.get("metrics") or {}
+    info = row.get("info") or {}
+    info = json.loads(info) if isinstance(info, str) else info
+    result = row.get("judge_result") or {}
+    faults = Counter(str(item["fault"]) for item in (result.get("details") or {}).get("criteria", ()) if item.get("fault"))
+    scored = bool(metrics.get("judge_scored"))
+    error = row.get("error") or {}
+    return Rollout(
+        instance=str(info.get("name", row.get("example_id"))),
+        answer=_quality(row, recordings),
+        scored=scored,
+        score=float(row.get("reward") or 0.0) if scored else None,
+        advantage=float(metrics.get("judge_advantage", 0.0)),
+        coverage=float(metrics.get("judge_coverage", 0.0)),
+        faults=", ".join(f"{n} {kind}" for kind, n in faults.most_common(2)) or ("" if scored else str(error.get("message", ""))),
+        calls=int(metrics.get("judge_calls", 0)),
+        tokens=int(metrics.get("judge_input_tokens", 0) + metrics.get("judge_output_tokens", 0)),
+        seconds=float(metrics.get("judge_seconds", 0.0)),
+    )
+
+
+def _quality(row: Mapping[str, Any], recordings: Sequence[Mapping[str, Any]]) -> str:
+    text = json.dumps(row.get("completion"), ensure_ascii=False)
+    if found := _CALL.search(text):
+        number = int(found.group(1))
+        return str(recordings[number]["quality"]) if number < len(recordings) else ""
+    last = next((m.get("content") for m in reversed(row.get("completion") or ()) if m.get("role") == "assistant"), None)
+    matches = {str(r["quality"]) for r in recordings if (r["turns"][-1].get("content") or "") == (last or "")}
+    return matches.pop() if len(matches) == 1 else ""
+
+
+def summary(rows: Sequence[Rollout], folder: Path, agreement: str | None) -> dict[str, Any]:
+    """The table as JSON."""
+    scored = [row.score for row in rows if row.score is not None]
+    return {
+        "rollouts": [asdict(row) for row in rows],
+        "mean_score": sum(scored) / len(scored) if scored else None,
+        "unscored": len(rows) - len(scored),
+        "results": str(folder),
+        "local_judge_agreement": agreement,
+    }
+
+
+def print_report(rows: Sequence[Rollout], folder: Path, agreement: str | None, live: bool) -> None:
+    """The table for people, on stderr, and what its numbers are worth."""
+    from rich.table import Table
+
+    table = Table(title="Rubric-judged rollouts", pad_edge=False)
+    for name in ("instance", "answer"):
+        table.add_column(name, overflow="fold")
+    for name in ("score", "adv", "cover", "calls", "tokens", "s"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("worst faults", overflow="fold")
+    previous = None
+    for row in rows:
+        if previous not in (None, row.instance):
+            table.add_section()
+        table.add_row(
+            row.instance if row.instance != previous else "",
+            row.answer,
+            "-" if row.score is None else f"{row.score:.3f}",
+            f"{row.advantage:+.3f}",
+            f"{row.coverage:.0%}",
+            str(row.calls),
+            str(row.tokens),
+            f"{row.seconds:.1f}",
+            row.faults.replace("[", r"\["),
+        )
+        previous = row.instance
+    console().print(table)
+    scored = [row.score for row in rows if row.score is not None]
+    mean = f"{sum(scored) / len(scored):.3f}" if scored else "none"
+    say(f"mean score {mean} over {len(scored)} scored rollouts, {len(rows) - len(scored)} unscored")
+    for path in folder.glob("**/results.jsonl"):
+        say(f"results: {path}  (every verdict with its reason under judge_result)")
+    if not live:
+        say(
+            "The scores above come from the local judge, which matches words, numbers and dates: good for seeing that the whole "
+            f"path works, not for judging quality. Measured on the recorded answers' own labels: {agreement}. "
+            "A real judge: JUDGE_API_KEY, JUDGE_BASE_URL, JUDGE_MODEL and POLICY_*, then `make demo LIVE=1`.",
+            style="yellow",
+        )

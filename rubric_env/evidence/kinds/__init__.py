@@ -1,0 +1,67 @@
+"""The kinds of files that are read. A new kind is one module here that lists its `KINDS`; nothing else names it."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import cache
+
+from rubric_env.evidence._extract import Kind, Unreadable
+
+_NAMES = {
+    **{suffix: suffix[1:] for suffix in (".pdf", ".docx", ".xlsx", ".xlsm", ".xls", ".ods", ".odt", ".doc", ".rtf")},
+    **{suffix: suffix[1:] for suffix in (".pptx", ".pptm", ".ppsx", ".potx", ".ppt", ".odp", ".zip", ".gz", ".7z")},
+    **dict.fromkeys((".png", ".jpg", ".jpeg", ".gif", ".tif", ".tiff", ".bmp", ".webp"), "image"),
+}
+"""What is known by suffix though no reader is here yet."""
+
+_MAGIC = (
+    (b"%PDF-", "pdf"),
+    (b"PK\x03\x04", "zip"),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "office document"),
+    (b"\x89PNG\r\n\x1a\n", "image"),
+    (b"\xff\xd8\xff", "image"),
+    (b"GIF87a", "image"),
+    (b"GIF89a", "image"),
+    (b"\x1f\x8b", "gz"),
+    (b"7z\xbc\xaf\x27\x1c", "7z"),
+)
+_CONTAINERS = frozenset({"zip", "office document"})
+"""Outer forms whose inner kind only the suffix tells."""
+
+
+class NotRead(Exception):
+    """No reader for this kind of file in this version: a gap of ours. `kind` names it."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__("not read by this version")
+        self.kind = kind
+
+
+@cache
+def registry() -> tuple[Kind, ...]:
+    """Every kind that has a reader, by name."""
+    modules = (importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__))
+    return tuple(sorted((kind for module in modules for kind in module.KINDS), key=lambda kind: kind.name))
+
+
+def kind_of(suffix: str, start: bytes) -> tuple[Kind, str]:
+    """The reader for a file, by its first bytes and its lower-case suffix, and a note where the two disagree.
+
+    What has no reader and is not known to be anything else is tried as text. Raises NotRead for a kind that this
+    version cannot read, Unreadable for a file that is not what its name says.
+    """
+    claimed = next((kind for kind in registry() if suffix in kind.suffixes), None)
+    marked = [kind for kind in registry() if start.startswith(kind.magic)]
+    actual = next((kind for kind in marked if kind is claimed), marked[0] if marked else None)
+    known = next((name for magic, name in _MAGIC if start.startswith(magic)), "")
+    if actual:
+        return actual, "" if actual is claimed else f"named {suffix[:20]!r}, is {actual.name}"
+    if known and claimed:
+        raise Unreadable(f"named {suffix}, but its content is {known}")
+    if known:
+        raise NotRead(_NAMES.get(suffix, known) if known in _CONTAINERS else known)
+    if claimed:
+        return claimed, ""
+    text = next(kind for kind in registry() if kind.name == "text")
+    return text, f"named {suffix}, is plain text" if suffix in _NAMES else ""

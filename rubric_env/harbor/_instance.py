@@ -1,0 +1,105 @@
+"""One instance: a task directory in Harbor layout (docs/instances.md)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from rubric_env import rubric
+from rubric_env.harbor._reference import read_reference
+from rubric_env.harbor._task_toml import read_metadata
+from rubric_env.rubric import JUDGE_INSTRUCTION_FILES, TASK_FILES, RubricSpec
+
+RUBRIC_FILE = "tests/rubric.json"
+INSTRUCTION_FILE = "instruction.md"
+
+
+class InstanceError(ValueError):
+    """An instance that cannot be used. The message names its directory and, for all problems at once, the remedy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """A task and how it is judged. Made by `load`.
+
+    The policy is told `instruction`, the judge `task`. "" stands for an instance without `judge_instruction` (the
+    engine has one of its own), without `reference` (the text of the expected output), or without an `answer` that a
+    program can check. `output_dir` is relative to the policy's workspace, which starts with what is in `inputs`.
+    `kind` says whether files are to be delivered or the reply is the answer.
+    """
+
+    path: Path
+    name: str
+    spec: RubricSpec
+    task: str
+    instruction: str
+    judge_instruction: str
+    reference: str
+    output_dir: str
+    kind: Literal["files", "chat"]
+    answer: str
+    inputs: Path | None
+    warnings: tuple[str, ...] = ()
+
+    @classmethod
+    def load(cls, directory: str | Path) -> Instance:
+        """Read an instance. Raises InstanceError for what is missing or unreadable, RubricError for a broken rubric."""
+        root = Path(directory)
+        if not root.is_dir():
+            raise InstanceError(f"{root}: no such directory: give the directory that holds {RUBRIC_FILE}")
+        try:
+            return cls._read(root)
+        except OSError as error:
+            raise InstanceError(f"{error.filename or root}: cannot be read: {error.strerror}") from None
+
+    @classmethod
+    def _read(cls, root: Path) -> Instance:
+        problems: list[str] = []
+        remarks: list[str] = []
+        task = _first(root, TASK_FILES, remarks)
+        if not task.strip():
+            problems.append(f"no task text: write it to {' or '.join(TASK_FILES)}")
+        judge_instruction = _first(root, JUDGE_INSTRUCTION_FILES, remarks)
+        if not judge_instruction.strip():
+            remarks.append(f"{root}: no {JUDGE_INSTRUCTION_FILES[0]}: the built-in instruction is used")
+        if not (root / RUBRIC_FILE).is_file():
+            problems.append(f"no {RUBRIC_FILE}: write the rows there")
+        metadata = read_metadata(root / "task.toml", problems, remarks)
+        if problems:
+            raise InstanceError(f"{root}: {'; '.join(problems)}")
+        return cls(
+            path=root,
+            name=root.resolve().name,
+            spec=RubricSpec.parse(root / RUBRIC_FILE),
+            task=task,
+            instruction=_first(root, [INSTRUCTION_FILE], remarks) or task,
+            judge_instruction=judge_instruction,
+            reference=read_reference(root / "tests/expected_output", remarks),
+            output_dir=metadata.output_dir,
+            kind=metadata.kind,
+            answer=metadata.answer,
+            inputs=next((path for path in (root / "environment/inputs", root / "environment") if path.is_dir()), None),
+            warnings=tuple(dict.fromkeys(remarks)),
+        )
+
+
+def read_text(path: Path) -> str:
+    """A text file, byte for byte but for a byte order mark; warns when it is not UTF-8. Raises OSError."""
+    text, warning = rubric.read_text(path)
+    if warning:
+        warnings.warn(warning, stacklevel=2)
+    return text
+
+
+def _first(root: Path, names: Sequence[str], remarks: list[str]) -> str:
+    """The text of the first of `names` that exists below `root`, "" when none does."""
+    path = next((root / name for name in names if (root / name).is_file()), None)
+    if path is None:
+        return ""
+    text, warning = rubric.read_text(path)
+    if warning:
+        remarks.append(warning)
+    return text

@@ -1,0 +1,133 @@
+"""What one endpoint can do for one model, found out once in this process and shared by all its judges (SPEC 4)."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from enum import IntEnum
+
+GRACE = 0.5
+"""Seconds that first calls wait for the one that finds out: a refused parameter comes back before any token is made."""
+
+POLL = 0.02
+EMPTIES = 2
+"""Calls that structured output left empty and plain text did not, before plain text is remembered."""
+
+
+class Mode(IntEnum):
+    """Structured output, the strictest first."""
+
+    SCHEMA = 0
+    LOOSE = 1
+    OBJECT = 2
+    PLAIN = 3
+
+    @property
+    def label(self) -> str:
+        return ("json_schema", "json_schema_loose", "json_object", "plain")[self]
+
+
+class Ability:
+    """Starts at the strictest mode. A lower one is remembered once an answer came in it; it never climbs back.
+
+    Until the first answer one call goes ahead and the others wait for what it learns, `GRACE` seconds at most from the
+    last news. Safe in several event loops and threads: nothing here belongs to a loop.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._mode = Mode.SCHEMA
+        self._proven = False
+        self._scout: Visit | None = None
+        self._news = 0.0
+        self._empties = 0
+        self.max_tokens_name = "max_tokens"
+        """The name by which the endpoint knows the cap on output tokens."""
+
+    @asynccontextmanager
+    async def visit(self) -> AsyncIterator[Visit]:
+        """One call's stay; ends however the call does."""
+        visit = Visit(self)
+        with self._lock:
+            if not self._proven and self._scout is None:
+                self._scout, self._news = visit, time.monotonic()
+        # An asyncio.Event would belong to one loop; those who wait may live in several.
+        while self._scout not in (None, visit) and time.monotonic() < self._news + GRACE:  # noqa: ASYNC110
+            await asyncio.sleep(POLL)
+        visit.mode = self._mode
+        try:
+            yield visit
+        finally:
+            with self._lock:
+                if self._scout is visit:
+                    self._scout = None
+
+    def _lowered(self, mode: Mode) -> None:
+        """A tentative step, for calls that start before anything is proven."""
+        with self._lock:
+            if not self._proven:
+                self._mode = max(self._mode, mode)
+                self._news = time.monotonic()
+
+    def _forget(self) -> None:
+        with self._lock:
+            if not self._proven:
+                self._mode = Mode.SCHEMA
+
+    def _answered(self, mode: Mode) -> None:
+        with self._lock:
+            self._mode = max(self._mode, mode)
+            self._proven = True
+
+    def _left_empty(self) -> None:
+        with self._lock:
+            self._proven = True
+            self._empties += 1
+            if self._empties >= EMPTIES:
+                self._mode = Mode.PLAIN
+
+
+class Visit:
+    """One call's way down. `mode` is what to ask with now."""
+
+    def __init__(self, ability: Ability) -> None:
+        self._ability = ability
+        self._after_empty = False
+        self.mode = Mode.SCHEMA
+
+    def refused(self, *, too_complex: bool) -> bool:
+        """The endpoint refused this mode. False when there is nothing lower to try."""
+        if self.mode is Mode.PLAIN:
+            self._ability._forget()
+            return False
+        if too_complex and self.mode is Mode.SCHEMA:
+            self.mode = Mode.LOOSE
+        else:
+            self.mode = Mode.OBJECT if self.mode < Mode.OBJECT else Mode.PLAIN
+        self._ability._lowered(self.mode)
+        return True
+
+    def empty(self) -> bool:
+        """Structured output came back empty. False in plain text, where nothing lower is left."""
+        if self.mode is Mode.PLAIN:
+            return False
+        self._after_empty, self.mode = True, Mode.PLAIN
+        return True
+
+    def answered(self) -> None:
+        """Text came in this mode."""
+        if self._after_empty:
+            self._ability._left_empty()
+        else:
+            self._ability._answered(self.mode)
+
+
+_ABILITIES: dict[tuple[str, str], Ability] = {}
+
+
+def ability_of(base_url: str, model: str) -> Ability:
+    """The one record of this endpoint and model in this process."""
+    return _ABILITIES.setdefault((base_url, model), Ability())

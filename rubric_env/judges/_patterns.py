@@ -1,0 +1,131 @@
+"""The vocabulary of endpoint errors: vendors' codes and the words of their messages, as tables."""
+
+from __future__ import annotations
+
+import re
+
+from rubric_env.scoring.faults import FaultKind
+
+_K = FaultKind
+
+_CODES: dict[FaultKind, str] = {
+    _K.QUOTA: """insufficient_quota insufficient_balance insufficient_user_quota exceeded_current_quota_error arrearage
+        billing_hard_limit_reached billing_not_active accountoverdueerror payment_required credit_balance_exhausted
+        pre_consume_token_quota_failed budget_exceeded""",
+    _K.RATE_LIMIT: """rate_limit_exceeded rate_limit_error rate_limit_reached rate_limit_reached_error ratelimitexceeded
+        too_many_requests toomanyrequestsexception limit_burst_rate limit_requests throttling throttlingexception
+        resource_exhausted engine_overloaded_error quota_exceeded serveroverloaded""",
+    _K.AUTH: """invalid_api_key invalidapikey incorrect_api_key invalid_authentication_error authentication_error
+        authenticationerror unauthenticated unauthorized account_deactivated invalid_token expired_token""",
+    _K.UNKNOWN_MODEL: """model_not_found modelnotfound model_not_exist model_not_supported model_not_available
+        deploymentnotfound unsupported_model invalidendpointormodel.notfound""",
+    _K.CONTEXT_LENGTH: """context_length_exceeded context_window_exceeded string_above_max_length request_too_large
+        tokens_limit_reached exceed_context_size_error""",
+    _K.CONTENT_FILTER: """content_filter content_policy_violation data_inspection_failed datainspectionfailed
+        responsibleaipolicyviolation sensitivecontentdetected inputtextsensitivecontentdetected moderation_blocked""",
+    _K.TIMEOUT: "requesttimeout request_timeout",
+}
+CODES = {code: kind for kind, codes in _CODES.items() for code in codes.split()}
+"""Codes that say it all, lower-cased. A dotted code counts by its first part too (`throttling.ratequota`)."""
+
+WEAK_CODES: dict[str, FaultKind] = {
+    "permission_error": _K.AUTH,
+    "permission_denied": _K.AUTH,
+    "accessdenied": _K.AUTH,
+    "access_denied": _K.AUTH,
+    "overloaded_error": _K.SERVER,
+    "server_error": _K.SERVER,
+    "internal_error": _K.SERVER,
+    "internalerror": _K.SERVER,
+    "internal_server_error": _K.SERVER,
+    "service_unavailable": _K.SERVER,
+}
+"""Codes that gateways put on anything: the message is read first."""
+
+
+def _any(*patterns: str) -> re.Pattern[str]:
+    return re.compile("|".join(patterns), re.IGNORECASE)
+
+
+TOO_BIG_FOR_LIMIT = _any(r"request too large for .{0,80}per min")
+"""One request over a per-minute budget: waiting does not help, less text does."""
+
+WORDS: tuple[tuple[FaultKind, re.Pattern[str]], ...] = (
+    (
+        _K.RATE_LIMIT,
+        _any(
+            r"rate.?limit|too many (concurrent )?requests|request rate|throttl|slow down|resource.?exhausted",
+            r"(requests?|tokens?|queries) (per|/) ?(second|min|hour|day)|\b[rt]pm\b|\bqp[sm]\b|\bqps request limit",
+            r"(try again|retry) (in|after) \d|concurren\w+.{0,20}(limit|exceed|reached)|quota exceeded for",
+            r"限流|限速|速率限制|过于频繁|频率(过|超|限)|请求(过|太)(多|快)|并发(数|量|请求)?.{0,4}(超|达|过)",
+        ),
+    ),
+    (
+        _K.QUOTA,
+        _any(
+            r"insufficient.?(quota|balance|credit|fund)|(exceeded|used up) your current quota|out of credits?",
+            r"credit balance|billing|payment required|arrear|overdue|good standing|budget has been exceeded",
+            r"(monthly|spend\w*) (limit|quota|budget)|quota.{0,20}(exhausted|used up)",
+            r"free (tier|quota|trial).{0,40}(exhausted|used|only)",
+            r"余额不足|欠费|余额已用|(额度|配额|资源包).{0,4}(不足|用尽|用完|耗尽)|请?充值",
+        ),
+    ),
+    (_K.RATE_LIMIT, _any(r"quota.{0,20}exceed|exceed\w*.{0,30}quota|usage limit|配额.{0,6}超")),
+    (
+        _K.CONTEXT_LENGTH,
+        _any(
+            r"context.?(length|window|size)|maximum (prompt|input) length|range of input length|max_model_len",
+            r"(prompt|input|messages?|request|content)( \w+)? (is |are )?too (long|large)|reduce the length",
+            r"too many (input )?tokens|(input|prompt|total) tokens?.{0,40}(exceed|limit|more than)",
+            r"(exceed|longer than|larger than).{0,40}(token limit|max\w* .{0,20}tokens|context)",
+            r"上下文|超长|(输入|文本|内容|提示词|长度).{0,8}(过长|超过|超出)|token.{0,8}(超过|超出|超限)",
+        ),
+    ),
+    (
+        _K.CONTENT_FILTER,
+        _any(
+            r"content.?(filter|policy|moderation|management)|responsible ai|inappropriate content|data.?inspection",
+            r"safety (system|policy|filter|reason|check)|sensitive (content|word|information)|flagged|prohibited",
+            r"violat\w+.{0,40}(polic|terms)|敏感|违规|不合规|(内容|安全)(审核|审查|风险|检测)|风控",
+        ),
+    ),
+    (
+        _K.UNKNOWN_MODEL,
+        _any(
+            r"\b(model|deployment)\b.{0,80}(not (found|exist|available|supported|accessible)|doesn't exist|unknown)",
+            r"\b(model|deployment)\b.{0,80}(no longer|deprecated|decommissioned|not a valid|not been found)",
+            r"(no such|unknown|invalid|unsupported|nonexistent) model|not a (valid|chat) model|no endpoints found for",
+            r"模型.{0,24}(不存在|未找到|无效|不支持|未开通|已下线|没有权限)",
+        ),
+    ),
+    (
+        _K.AUTH,
+        _any(
+            r"\b(invalid|incorrect|wrong|expired|missing|revoked|no|malformed)\b.{0,16}(api.?key|token\b|credential)",
+            r"api.?key.{0,40}(invalid|incorrect|expired|disabled|missing|revoked|not valid|required)",
+            r"authenticat|unauthori[sz]ed|permission denied|access denied",
+            r"无效的?(令牌|密钥|api)|鉴权|(认证|身份验证)失败|(令牌|密钥).{0,8}(无效|过期|错误)",
+        ),
+    ),
+    (
+        _K.SERVER,
+        _any(
+            r"overload|over capacity|server (is )?(busy|error)|internal (server )?error|unavailable|bad gateway",
+            r"upstream|time[d ]?.?out|繁忙|(服务器?|系统|内部)(错误|异常|不可用|超时)|请求超时",
+        ),
+    ),
+)
+"""Read in this order: a rate limit may mention billing, a quota for a window is a rate limit."""
+
+GRAMMAR = _any(
+    r"(too many|limit|budget|exceed\w*|maximum|more than|at most).{0,60}\b(grammar|schema|enum)",
+    r"\b(grammar|schema|enum)s?\b.{0,60}(too (large|many|big|complex)|limit|exceed|budget|per minute)",
+)
+"""The schema is more than this endpoint compiles: one that is the same for every block may pass."""
+
+FORMAT = _any(
+    r"response.?format|json.?schema|json.?object|json.?mode|structured.?output|guided.?(json|decoding)|output_config",
+    r"(parse|compile|convert|compiling|unsupported|invalid).{0,30}\b(grammar|schema)|\bschema\b.{0,30}(invalid|unsupported|not)",
+    r"(handle|support) the requested parameters|结构化输出",
+)
+"""The endpoint does not do what `response_format` asks."""

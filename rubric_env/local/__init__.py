@@ -1,0 +1,19 @@
+"""What runs with no key and no network: a rule in place of a judge, recordings in place of a policy. Not for scores."""
+
+from rubric_env.local.judge_server import ENGINES, LocalJudgeServer, local_judge, serve_local_judge
+from rubric_env.local.lexical import WIRING_NOTICE, LexicalVerdict, judge_row
+from rubric_env.local.llama_server import LlamaServer, LlamaUnavailable
+from rubric_env.local.policy_server import ReplayPolicyServer
+
+__all__ = [
+    "ENGINES",
+    "WIRING_NOTICE",
+    "LexicalVerdict",
+    "LlamaServer",
+    "LlamaUnavailable",
+    "LocalJudgeServer",
+    "ReplayPolicyServer",
+    "judge_row",
+    "local_judge",
+    "serve_local_judge",
+]

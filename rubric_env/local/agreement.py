@@ -1,0 +1,179 @@
+"""How far the lexical judge agrees with labels on recorded answers: `python -m rubric_env.local.agreement DIR`.
+
+DIR holds instances in Harbor layout; each `recordings/*.json` has a policy's `turns` and `labels` {row: {hit, level?}}.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rubric_env.evidence import build_pack
+from rubric_env.local.lexical import WIRING_NOTICE, judge_row
+from rubric_env.rubric import RubricSpec
+from rubric_env.rubric import judge_row as shown_row
+from rubric_env.submission import Submission, read_submission, reply_text
+
+SAMPLES_NOTE = (
+    "Of the sample answers that ship with harbor-gdp, the rule was written with five instances in view; on the other "
+    "four, seen for the first time, it was right on 82 % of 146 rows (kappa 0.64)."
+)
+"""To stand beside every agreement on the shipped samples: what it says of new answers."""
+
+EVIDENCE_TOKENS = 100_000
+_KINDS = ("positive", "negative", "hurdle", "graded")
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """One row of one answer: what its label says and what was judged. Levels on graded rows only."""
+
+    kind: str
+    label: bool
+    hit: bool
+    label_level: float | None = None
+    level: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Agreement on the hits of `rows` rows. `kappa` is Cohen's, None where label or verdict never varies.
+
+    `levels` is the share of equal levels on graded rows, None without any.
+    """
+
+    name: str
+    rows: int
+    accuracy: float
+    kappa: float | None
+    levels: float | None
+
+    @classmethod
+    def of(cls, name: str, rows: Sequence[Labelled]) -> Group:
+        labelled, said = _mean(row.label for row in rows), _mean(row.hit for row in rows)
+        accuracy = _mean(row.label == row.hit for row in rows)
+        chance = labelled * said + (1 - labelled) * (1 - said)
+        varies = 0 < labelled < 1 and 0 < said < 1
+        levels = [row.label_level == row.level for row in rows if row.label_level is not None]
+        return cls(
+            name,
+            rows=len(rows),
+            accuracy=accuracy,
+            kappa=(accuracy - chance) / (1 - chance) if varies else None,
+            levels=_mean(levels) if levels else None,
+        )
+
+
+def _mean(values: Iterable[bool]) -> float:
+    values = list(values)
+    return sum(values) / len(values)
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """All rows together, then by kind of row and by instance."""
+
+    answers: int
+    total: Group
+    kinds: tuple[Group, ...]
+    instances: tuple[Group, ...]
+
+    @property
+    def summary(self) -> str:
+        """One line for people."""
+        kappa = "undefined" if self.total.kappa is None else f"{self.total.kappa:.2f}"
+        return (
+            f"Against the labels of {self.answers} recorded answers the local judge is right on "
+            f"{self.total.accuracy:.0%} of {self.total.rows} rows (kappa {kappa})."
+        )
+
+
+def agreement(instances: str | Path) -> Agreement:
+    """Judge every recorded answer under `instances` by the lexical rule.
+
+    Raises ValueError when there is no labelled answer or one cannot be read (RubricError for a broken rubric).
+    """
+    by_instance: dict[str, list[Labelled]] = {}
+    answers = 0
+    for file in sorted(Path(instances).glob("*/recordings/*.json")):
+        try:
+            rows = list(_judged(file.parent.parent, json.loads(file.read_text("utf-8"))))
+        except (OSError, UnicodeDecodeError, json.JSONDecodeError, KeyError) as error:
+            raise ValueError(f"{file}: no recording with `turns` and `labels`: {error!r}") from None
+        answers += bool(rows)
+        by_instance.setdefault(file.parent.parent.name, []).extend(rows)
+    everything = [row for rows in by_instance.values() for row in rows]
+    if not everything:
+        raise ValueError(f"{instances}: no labelled recordings (INSTANCE/recordings/*.json with `turns` and `labels`)")
+    kinds = {kind: [row for row in everything if row.kind == kind] for kind in _KINDS}
+    return Agreement(answers, Group.of("all", everything), _groups(kinds), _groups(by_instance))
+
+
+def _groups(rows: Mapping[str, Sequence[Labelled]]) -> tuple[Group, ...]:
+    return tuple(Group.of(name, some) for name, some in rows.items() if some)
+
+
+def _judged(instance: Path, recording: Mapping[str, Any]) -> Iterator[Labelled]:
+    """Nothing for an answer that delivered nothing: such a rollout is settled without a judge (SPEC 6)."""
+    spec = RubricSpec.parse(instance / "tests" / "rubric.json")
+    with tempfile.TemporaryDirectory() as folder:
+        submission = _played(recording["turns"], Path(folder))
+        if submission.missing:
+            return
+        evidence = build_pack(submission, budget_tokens=EVIDENCE_TOKENS).text("agreement")
+    for row in spec:
+        label = recording["labels"].get(row.id)
+        if label is not None:
+            said = judge_row(shown_row(row), evidence)
+            kind = "graded" if row.graded else "hurdle" if row.hurdle else row.polarity
+            yield Labelled(kind, bool(label["hit"]), said.hit, label.get("level"), said.level)
+
+
+def _played(turns: Iterable[Mapping[str, Any]], workspace: Path) -> Submission:
+    """What a recording delivers: the files of its `write_file` calls, and its reply."""
+    messages = []
+    for turn in turns:
+        calls = turn.get("tool_calls") or []
+        for call in calls:
+            path = (workspace / str(call["arguments"].get("path", ""))).resolve()
+            if call["name"] == "write_file" and path.is_relative_to(workspace.resolve()):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(call["arguments"]["content"], "utf-8")
+        messages.append({"role": "assistant", "content": turn.get("content") or "", "tool_calls": calls})
+    return read_submission(workspace, reply_text(messages), output_dir="output")
+
+
+def _table(found: Agreement) -> str:
+    lines = [f"{'rows of':28} {'rows':>5} {'agree':>7} {'kappa':>7} {'levels':>7}"]
+    for group in (found.total, *found.kinds, *found.instances):
+        kappa = "-" if group.kappa is None else f"{group.kappa:.2f}"
+        levels = "-" if group.levels is None else f"{group.levels:.0%}"
+        lines.append(f"{group.name:28} {group.rows:5} {group.accuracy:7.0%} {kappa:>7} {levels:>7}")
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """`DIR [--json]`: a table, or the figures as a JSON object. Returns 1 with nothing to compare, 2 on usage."""
+    folders = [argument for argument in arguments if argument != "--json"]
+    if len(folders) != 1 or folders[0].startswith("-"):
+        sys.stderr.write("usage: python -m rubric_env.local.agreement DIR [--json]\n")
+        return 2
+    try:
+        found = agreement(folders[0])
+    except ValueError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    text = (
+        json.dumps(asdict(found)) if "--json" in arguments else f"{_table(found)}\n\n{found.summary}\n{WIRING_NOTICE}"
+    )
+    sys.stdout.write(f"{text}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

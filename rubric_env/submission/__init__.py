@@ -1,0 +1,16 @@
+"""What a policy delivered: its files, and its last words (SPEC 6)."""
+
+from rubric_env.submission._files import open_regular
+from rubric_env.submission._read import DeliveredFile, Submission, SubmissionUnreadable, read_submission
+from rubric_env.submission._reply import conversation_text, message_text, reply_text
+
+__all__ = [
+    "DeliveredFile",
+    "Submission",
+    "SubmissionUnreadable",
+    "conversation_text",
+    "message_text",
+    "open_regular",
+    "read_submission",
+    "reply_text",
+]

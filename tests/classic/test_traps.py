@@ -1,0 +1,162 @@
+"""What verifiers does silently to a plugin, each shown not to happen here (verifiers 0.1.14 to 0.3.1)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rubric_env.classic import HarborJudgeError, HarborJudgeInfraError, HarborRubric
+from rubric_env.judges import NoCredential
+from tests.classic.conftest import RUBRIC, make_state, score, vf
+
+OUTPUT_COLUMNS = {
+    *("example_id", "prompt", "completion", "answer", "info", "task", "reward", "error", "timing", "metrics", "tool_defs"),
+    *("is_completed", "is_truncated", "stop_condition", "token_usage", "error_chain", "long_error_chain", "advantage"),
+    *("num_turns", "total_tool_calls"),
+}
+
+
+async def test_metrics_are_finite_floats_whatever_happened(make_rubric: Any) -> None:
+    """A NaN in a zero-weight metric makes the reward NaN; None, text or lists become 0.0 with a log line."""
+    states = await score(make_rubric(), [make_state("GOOD"), make_state("LOST"), make_state("GOOD", error=vf.Error("earlier"))])
+    names = [set(state["metrics"]) for state in states]
+    assert names[0] == names[1] == names[2]
+    for state in states:
+        assert all(isinstance(v, int | float) and math.isfinite(v) for v in state["metrics"].values())
+        assert math.isfinite(state["reward"])
+
+
+def test_names_are_distinct_texts_that_overwrite_no_output_column(make_rubric: Any) -> None:
+    names = [func.__name__ for func in make_rubric().funcs]
+    assert not OUTPUT_COLUMNS & set(names)
+    assert Counter(names).most_common(1)[0][1] == 1
+
+
+def test_only_the_group_funcs_take_plural_parameters(make_rubric: Any) -> None:
+    rubric = make_rubric()
+    group = {f.__name__ for f in rubric.funcs if rubric._is_group_func(f)}
+    assert group == {"judge_advantage", "judge_flat_group"}
+
+
+async def test_a_rollout_that_had_failed_before_is_not_judged_and_keeps_its_error(make_rubric: Any, judge: Any) -> None:
+    earlier = vf.Error("the sandbox died")
+    (state,) = await score(make_rubric(), [make_state("GOOD", error=earlier)])
+    assert state["error"] is earlier
+    assert (state["reward"], state["advantage"], judge.calls) == (0.0, 0.0, [])
+
+
+async def test_regenerate_sets_the_error_that_verifiers_retries(make_rubric: Any) -> None:
+    rubric = make_rubric(settings={"on_unscored": "regenerate"})
+    (state,) = await score(rubric, [make_state("LOST")])
+    assert isinstance(state["error"], HarborJudgeInfraError)
+    assert isinstance(state["error"], vf.InfraError)
+
+
+@pytest.mark.parametrize(
+    ("info", "says"),
+    [
+        ("{not json", "json.dumps"),
+        ({"rubric": [{"id": "R1"}]}, "R1"),
+        ({"rubric_path": "/nowhere/rubric.json"}, "/nowhere/rubric.json"),
+        ({"instance": "/nowhere"}, "/nowhere"),
+        ({"submission_dir": "/nowhere/output"}, "/nowhere/output"),
+    ],
+)
+async def test_broken_data_is_unscored_with_the_reason_and_raises_nothing(make_rubric: Any, judge: Any, info: Any, says: str) -> None:
+    (state,) = await score(make_rubric(), [make_state("GOOD", info=info)])
+    assert isinstance(state["error"], HarborJudgeError)
+    assert says in str(state["error"])
+    assert judge.calls == []
+
+
+async def test_no_rubric_anywhere_is_a_scorer_error_before_any_call(make_rubric: Any, judge: Any) -> None:
+    (state,) = await score(make_rubric(rubric=None), [make_state("GOOD")])
+    assert "no rubric" in str(state["error"])
+    assert state["judge_result"]["exit_code"] == "judge:scorer_error"
+    assert judge.calls == []
+
+
+def test_no_credential_is_refused_at_construction(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("JUDGE_API_KEY", "JUDGE_BASE_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "JUDGE_API_KEY_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(NoCredential):
+        HarborRubric(rubric=RUBRIC)
+
+
+async def test_the_saved_column_is_json(make_rubric: Any) -> None:
+    """`vf-eval -C` dies of a value that is none."""
+    for quality in ("GOOD", "LOST"):
+        (state,) = await score(make_rubric(), [make_state(quality)])
+        assert json.loads(json.dumps(state["judge_result"], allow_nan=False)) == state["judge_result"]
+
+
+def test_teardown_runs_twice_in_other_loops_and_reports_once(make_rubric: Any, capsys: Any) -> None:
+    rubric = make_rubric()
+    asyncio.run(score(rubric, [make_state("GOOD"), make_state("LOST")]))
+    asyncio.run(rubric.teardown())
+    asyncio.run(rubric.teardown())
+    asyncio.run(score(rubric, [make_state("HALF")]))
+    said = capsys.readouterr().err
+    assert said.count("rubric judge") == 1
+    assert "1 scored rollouts 1.0000" in said
+    assert "unscored 1 (1 auth)" in said
+
+
+async def test_judge_sends_the_question(make_rubric: Any, judge: Any) -> None:
+    """verifiers' own JudgeRubric sends an empty one."""
+    judge.prose = "yes"
+    state = make_state("GOOD")
+    answer = await make_rubric().judge(state["prompt"], state["completion"], "The ledger team", state)
+    assert answer == "yes"
+    sent = judge.calls[-1].text
+    assert all(part in sent for part in ("Who owns the total?", "The ledger team", "reply GOOD"))
+
+
+async def test_a_failing_judge_call_of_a_users_func_is_not_the_policys_failure(make_rubric: Any, judge: Any) -> None:
+    judge.script("401", "401", "401")
+    state = make_state("other")
+    with pytest.raises(HarborJudgeError):
+        await make_rubric().judge(state["prompt"], state["completion"], "", state)
+    assert isinstance(state["error"], HarborJudgeError)
+
+
+async def test_content_comes_from_info_first_even_as_json_text(make_rubric: Any, judge: Any, tmp_path: Path) -> None:
+    (tmp_path / "memo.md").write_text("The memo says reply GOOD.")
+    info = {
+        "rubric": json.dumps(RUBRIC),
+        "task_prompt": "Write the memo.",
+        "judge_instruction": "Judge like an auditor.",
+        "reference": "A reference memo.",
+        "submission_dir": str(tmp_path),
+    }
+    (state,) = await score(make_rubric(rubric=None), [make_state("nothing", info=json.dumps(info))])
+    assert state["reward"] == 1.0
+    sent = judge.calls[0].text
+    for part in ("Write the memo.", "Judge like an auditor.", "A reference memo.", "output/memo.md", "reply nothing"):
+        assert part in sent
+    assert "Who owns the total?" not in sent
+
+
+async def test_the_user_message_is_the_task_and_the_answer_the_reference_when_nothing_else_is_given(
+    make_rubric: Any, judge: Any
+) -> None:
+    await score(make_rubric(), [make_state("GOOD", answer="4,200 euros")])
+    assert "Who owns the total?" in judge.calls[0].text
+    assert "4,200 euros" in judge.calls[0].text
+
+
+async def test_nothing_delivered_is_a_scored_zero_without_a_call(make_rubric: Any, judge: Any) -> None:
+    state = make_state("GOOD", info={})
+    state["completion"] = [{"role": "assistant", "content": "  "}]
+    await score(make_rubric(), [state, make_state("GOOD")])
+    assert (state["reward"], state["error"]) == (0.0, None)
+    assert state["metrics"]["judge_scored"] == state["metrics"]["delivery_missing"] == 1.0
+    assert state["metrics"]["judge_called"] == 0.0
+    assert state["advantage"] == pytest.approx(-0.5)
+    assert len(judge.calls) == 1
