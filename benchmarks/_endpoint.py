@@ -36,7 +36,7 @@ def _serve(latency: float, pipe: Connection) -> None:
 
 async def _main(latency: float, pipe: Connection) -> None:
     loop = asyncio.get_running_loop()
-    figures = _Figures()
+    figures = _Figures(latency)
     server = await loop.create_server(lambda: _Connection(latency, figures), "127.0.0.1", 0, backlog=1024)
 
     def report() -> None:
@@ -49,19 +49,30 @@ async def _main(latency: float, pipe: Connection) -> None:
 
 
 class _Figures:
-    def __init__(self) -> None:
+    def __init__(self, latency: float) -> None:
+        self._latency = latency
         self.reset()
 
     def reset(self) -> None:
-        self.calls = self.in_flight = self.most = self.connections = 0
+        self.arrivals: list[float] = []
+        self.in_flight = self.most = self.connections = 0
         self.cpu = time.process_time()
 
+    def came(self) -> None:
+        self.arrivals.append(time.monotonic())
+        self.in_flight += 1
+        self.most = max(self.most, self.in_flight)
+
     def take(self) -> dict[str, float]:
+        """`busy` is the mean number of calls in flight from the first call to the moment when the last one came."""
+        first, last = self.arrivals[0], self.arrivals[-1]
+        busy = sum(min(self._latency, last - came) for came in self.arrivals) / (last - first)
         taken = {
-            "calls": self.calls,
+            "calls": len(self.arrivals),
+            "busy": busy,
             "max_in_flight": self.most,
             "connections": self.connections,
-            "endpoint_cpu_s": round(time.process_time() - self.cpu, 2),
+            "endpoint_cpu_s": time.process_time() - self.cpu,
         }
         self.reset()
         return taken
@@ -90,10 +101,7 @@ class _Connection(asyncio.Protocol):
         if self._missing <= 0:
             body = b"".join(self._parts)
             self._parts = []
-            figures = self._figures
-            figures.calls += 1
-            figures.in_flight += 1
-            figures.most = max(figures.most, figures.in_flight)
+            self._figures.came()
             asyncio.get_running_loop().call_later(self._latency, self._answer, body)
 
     def _answer(self, body: bytes) -> None:

@@ -210,7 +210,7 @@ def main() -> None:
     if options.json:
         print(json.dumps(summary, indent=2))
         return
-    columns = ["wall_s", "wall_over_ideal", "cpu_ms_per_call", "peak_mb", "max_in_flight", "connections"]
+    columns = ["wall_s", "wall_over_ideal", "busy", "cpu_ms_per_call", "peak_mb", "max_in_flight", "connections"]
     print(f"{'':24}" + "".join(f"{column:>17}" for column in columns))
     for name, figures in found.items():
         print(f"{name:24}" + "".join(f"{figures[column]:17.2f}" for column in columns))

@@ -13,11 +13,9 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from verdict_parsers._chars import SKIP
+from verdict_parsers._limits import MAX_DEPTH, MAX_TOKENS, Budget, TooMuch
 from verdict_parsers._tokens import CLOSING_QUOTE, QUOTES, next_token
-from verdict_parsers._values import Bare, Obj, Value, literal, unescape
-
-MAX_DEPTH = 40
-"""Answers nest a few levels deep; what nests further is none."""
+from verdict_parsers._values import Bare, Obj, StrictReader, Value, literal, unescape
 
 _KEY = rf"(?:[{QUOTES}][^{QUOTES}\n]{{1,60}}[{QUOTES}]|\w{{1,60}}){SKIP}:"
 _NEXT_KEY = re.compile(_KEY)
@@ -73,13 +71,18 @@ class ContainerReader:
     _broken: list[Obj] = field(default_factory=list)
     _hopeless: set[str] = field(default_factory=set)
     """Quotes for which no likely end is left: a search that failed once is not made again."""
+    _strict: StrictReader = field(default_factory=StrictReader)
+    _tokens: Budget = field(default_factory=lambda: Budget(MAX_TOKENS, "tokens"))
 
     def read(self, start: int) -> Container:
         """Read the object or array whose bracket is at `start`."""
+        if strict := self._strict.read(self.text, start):
+            return Container(strict[0], start, strict[1], True, None, [])
         self._stack, self._broken = [], []
         root = self._open(start)
         position = start + 1
         while self._stack:
+            self._tokens.take()
             kind, at, end = next_token(self.text, self.flat, position)
             if kind in {"stop", "end"}:
                 self._abandon(at)
@@ -98,6 +101,8 @@ class ContainerReader:
         return Container(root, start, position, True, None, self._broken)
 
     def _open(self, at: int) -> Obj | list[Value]:
+        if len(self._stack) == MAX_DEPTH:
+            raise TooMuch("nesting")
         if self.flat[at] == "{":
             node: Obj | list[Value] = Obj(start=at, closed=False)
             self._stack.append(_Frame(node, _State.KEY))
@@ -113,10 +118,9 @@ class ContainerReader:
             fits = frame.state is _State.VALUE or (
                 frame.state is _State.AFTER and not in_object and isinstance(frame.value, Obj | list)
             )
-            if fits and len(self._stack) < MAX_DEPTH:
+            if fits:
                 self._open(at)
-                return True
-            return False
+            return fits
         if mark == ":":
             if frame.state is not _State.COLON:
                 return False

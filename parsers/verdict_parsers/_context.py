@@ -16,9 +16,9 @@ _INTRODUCES = re.compile(
         (?:\s(?:is|was|looks\ like))?\s*[:=]
     | (?:写道|写着|写有|写了|包含|含有|声称|自称|例如|比如|诸如)
     | (?:^|[。！？\n])\s*\w{0,2}(?:格式|示例|例子|草稿|模板|原文|引用)(?:如下|是|为)?\s*:
-    | <(?:submission|document|file|files|example|examples|format|output_format|schema|template|draft|input|prompt|task|code|pre)
+    | <(?:submission|document|file|files|example|examples|format|output_format|schema|template|draft|input|prompt|task)
         \b[^<>]*>
-    )[\s"'“‘「『:*,]*(?:(?:`{1,3}|~{3})[\w+.-]*\s*)?$""",
+    )[\s"'“‘「『:*,]*(?:(?:`{1,3}|~{3})[\w+.-]*\s*)?(?:<\w[^<>]*>\s*)*$""",
     re.VERBOSE | re.IGNORECASE,
 )
 _DISOWNS = re.compile(
@@ -50,7 +50,7 @@ class Prose:
             self._odd, self._quote_line = False, _QUOTE_LINE.match(line) is not None
         self._odd ^= line.count('"') % 2 == 1
         self._read_to = end
-        if self._odd or self._quote_line or _DISOWNS.match(self._flat[end : end + _TAIL]):
+        if self._odd or self._quote_line or "|" in line or _DISOWNS.match(self._flat[end : end + _TAIL]):
             return True
         if not before.strip(", \t\r\n"):
             return False

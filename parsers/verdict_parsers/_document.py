@@ -10,30 +10,28 @@ from verdict_parsers._chars import SKIP, flatten
 from verdict_parsers._container import Container, ContainerReader
 from verdict_parsers._context import Prose
 from verdict_parsers._ids import IdBook
+from verdict_parsers._limits import MAX_REGIONS, MAX_REPAIR_BYTES, MAX_REPAIRED_BYTES, Budget
 from verdict_parsers._region import Fence, Region, label
-from verdict_parsers._repair import MAX_BYTES, mend
-from verdict_parsers._rows import Cut, row_of, rows_of
+from verdict_parsers._repair import mend
+from verdict_parsers._rows import Cut, TreeReader, row_of
 from verdict_parsers._table import table_rows, tables
-from verdict_parsers._think import CLOSE, OPEN, end_of_thinking, last_close
-from verdict_parsers._tokens import QUOTES
+from verdict_parsers._think import CLOSE, OPEN, end_of_thinking, lone_close
+from verdict_parsers._tokens import QUOTES, next_token
 from verdict_parsers._values import Obj
 from verdict_parsers._words import OPAQUE_KEYS
 from verdict_parsers._xml import ROW_TAGS, TAG, read_row, starts_row
-
-MAX_REGIONS = 10_000
-"""Candidates of one reply. A text with more is no answer."""
-MAX_REPAIRED = 4 * MAX_BYTES
-"""What json_repair is given of one reply, all candidates together."""
 
 _WRAPPER_TAGS = frozenset("verdicts results evaluations judgments judgements assessments answers criteria rows items".split())
 _OPAQUE_TAGS = OPAQUE_KEYS | {"blockquote", "q", "cite"}
 _NAMES = "|".join(sorted(ROW_TAGS | _WRAPPER_TAGS | _OPAQUE_TAGS))
 
-_KEY = rf"""(?:"(?:[^"\\\n]|\\.)*+(?:"{SKIP}(?::|\Z)|\Z) | '(?:[^'\\\n]|\\.)*+(?:'{SKIP}(?::|\Z)|\Z)
-    | [“”‘’＂＇][^“”‘’＂＇\n]{{0,80}}+(?:[“”‘’＂＇]{SKIP}(?::|\Z)|\Z) | [^\W\d][\w\ ]{{0,60}}+(?::|\Z) | \Z | /[/*])"""
+_SET = rf"""[{QUOTES}][^{QUOTES}\n]*+[{QUOTES}](?:,{SKIP}[{QUOTES}][^{QUOTES}\n]*+[{QUOTES}])*+{SKIP}\}}"""
+_KEY = rf"""(?:(?!{_SET})[{QUOTES}] | [^\W\d][\w\ ]{{0,60}}+(?::|\Z) | \Z | /[/*])"""
+"""What the inside of an object starts with. A set of words, a placeholder or a formula in braces is prose."""
 _INTEREST = re.compile(
     rf"""(?P<fence>`{{3,}}+|~{{3,}}+)
        | (?P<json>\{{(?={SKIP}{_KEY})|\[(?={SKIP}(?:\Z|\{{{SKIP}{_KEY})))
+       | (?P<encoded>"(?=\s*+[\[{{][\s\[{{]*+(?:\\"|\\?\Z))|[\[{{](?=[\s\[{{]*+\\"))
        | (?P<pipe>^[ \t]*+\|[^\n]*+)
        | (?P<unthink>{CLOSE})
        | (?P<think>{OPEN})
@@ -45,21 +43,24 @@ _INTEREST = re.compile(
 _INDENT = 16
 """Spaces before a fence; a longer look back would be paid at every fence of a long line."""
 _INFO = re.compile(r"[ \t]*+([\w+.\-]*+)")
+_LEFTOVER = re.compile(
+    rf"""[ \t]*+(?:[\]}}][ \t]*+)*+(?:["“”]|'{SKIP}[,:\]}}]|,[ \t]*+[{QUOTES}][^{QUOTES}\n]*+[{QUOTES}]{SKIP}:)"""
+)
+"""What cannot follow an object that is really over: its bracket stood in a string with a quote that is not escaped."""
 _QUOTE = re.compile(f"[{QUOTES}]")
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
     """The candidates of a reply, in order. `visible` is where the reply starts: behind the thinking that a lone closing
-    tag ended. `overflow`: there are more candidates than an answer has."""
+    tag ended."""
 
     regions: tuple[Region, ...]
     visible: int
-    overflow: bool
 
 
 def read_document(text: str, book: IdBook) -> Document:
-    """Find every candidate. Takes time linear in the length of the text."""
+    """Find every candidate. Takes time linear in the length of the text; raises TooMuch."""
     return _Walk(text, book).run()
 
 
@@ -67,19 +68,23 @@ class _Walk:
     def __init__(self, text: str, book: IdBook):
         self._text, self._flat, self._book = text, flatten(text), book
         self._containers = ContainerReader(text, self._flat)
+        self._trees = TreeReader(book)
         self._prose = Prose(self._flat)
         self._regions: list[Region] = []
         self._fences: list[Fence] = []
         self._visible = 0
         self._group: int | None = None
         self._uncertain = False
-        self._repaired = 0
+        self._guess = False
+        self._repair_left = MAX_REPAIRED_BYTES
+        self._budget = Budget(MAX_REGIONS, "candidates")
 
     def run(self) -> Document:
         flat, position = self._flat, 0
         at: dict[str, Callable[[re.Match[str]], int]] = {
             "fence": self._at_fence,
             "json": self._at_json,
+            "encoded": self._at_encoded,
             "pipe": self._at_pipe,
             "unthink": self._at_unthink,
             "think": self._at_think,
@@ -89,7 +94,7 @@ class _Walk:
         }
         coming = tables(flat)
         table = next(coming, None)
-        while len(self._regions) < MAX_REGIONS:
+        while True:
             found = _INTEREST.search(flat, position)
             while table is not None and table.start < position:
                 table = next(coming, None)
@@ -105,20 +110,20 @@ class _Walk:
         if open_fence and open_fence.info and not flat[open_fence.start :].strip():
             self._unfinished(open_fence.start)
         regions = label(self._regions, self._fences, flat, self._visible)
-        return Document(tuple(regions), self._visible, len(self._regions) >= MAX_REGIONS)
+        if self._guess and not (len(regions) == 1 and regions[0].alone):
+            regions = [replace(region, quoted=True) for region in regions]
+        return Document(tuple(regions), self._visible)
 
     def _add(self, region: Region) -> None:
+        self._budget.take()
         quoted = self._prose.quotes(region.start, region.end)
         last = self._regions[-1] if self._regions else None
-        if last and last.quoted and last.lone and region.lone and self._adjoin(last, region):
-            quoted = True
+        if last and last.quoted and last.lone and region.lone:
+            quoted |= self._group == last.group or not self._flat[last.end : region.start].strip(", \t\r\n")
         fenced = bool(self._fences) and self._fences[-1].end < 0
         level = "rows" if region.kind != "json" or not region.sound else "fence" if fenced else "scan"
         group = region.start if self._group is None else self._group
         self._regions.append(replace(region, quoted=quoted or self._uncertain, group=group, level=level))
-
-    def _adjoin(self, before: Region, after: Region) -> bool:
-        return not self._flat[before.end : after.start].strip(", \t\r\n")
 
     def _unfinished(self, start: int) -> int:
         """The text ends in the bare beginning of an answer, or in a section that is never closed."""
@@ -142,17 +147,19 @@ class _Walk:
         start = found.start()
         container = self._containers.read(start)
         end = max(container.end, start + 1)
-        if not container.closed:
-            thought = last_close(self._flat, start, end)
+        if not container.closed or container.broken:
+            thought = lone_close(self._flat, start, end)
             if thought is not None:
-                return self._forget(thought)
+                return self._forget(thought, guess=True)
             if container.doubt_from is not None and not _QUOTE.search(self._flat, start, end):
                 return end
         doubt = self._doubt(container)
-        rows, cuts = rows_of(container.tree, self._book, doubt)
+        if container.closed and _LEFTOVER.match(self._flat, end):
+            doubt = start
+        rows, cuts = self._trees.rows(container.tree, doubt)
         lone = isinstance(container.tree, Obj) and any(item.start == start for item in (*rows, *cuts))
         self._add(Region("json", start, end, tuple(rows), tuple(cuts), container.closed and doubt is None, lone))
-        self._uncertain |= doubt is not None
+        self._uncertain |= doubt is not None or (not container.closed and end < len(self._flat))
         return end
 
     def _doubt(self, container: Container) -> int | None:
@@ -162,27 +169,39 @@ class _Walk:
             guesses.append(container.doubt_from)
         if container.closed and guesses:
             size = len(self._text[container.start : container.end].encode("utf-8", "replace"))
-            self._repaired += size
-            if size <= MAX_BYTES and self._repaired <= MAX_REPAIRED:
+            self._repair_left -= size
+            if size <= MAX_REPAIR_BYTES and self._repair_left >= 0:
                 broken = [node for node in container.broken if not mend(self._text, self._flat, node, self._book)]
                 guesses = [node.breaks[0][0] for node in broken]
                 for node in broken:
                     node.closed = False
         return min(guesses, default=None)
 
+    def _at_encoded(self, found: re.Match[str]) -> int:
+        """JSON as a string, or with its quotes escaped, that is not the whole reply: an answer that nobody may read."""
+        kind, _, end = next_token(self._text, self._flat, found.start())
+        if kind == "end":
+            return self._unfinished(found.start())
+        self._add(Region("stub", found.start(), end, sound=False))
+        self._uncertain = True
+        return end
+
     def _at_pipe(self, found: re.Match[str]) -> int:
         """A line that begins with a pipe and is in no table: cells all the same, so no place for an answer."""
         return self._unfinished(found.start()) if found.end() == len(self._flat) else found.end()
 
     def _at_unthink(self, found: re.Match[str]) -> int:
-        return self._forget(found.end())
+        return self._forget(found.end(), guess=any(not region.sound for region in self._regions))
 
-    def _forget(self, end: int) -> int:
-        """A closing tag alone ends thinking that began at the start: what came before was no answer."""
+    def _forget(self, end: int, guess: bool) -> int:
+        """A closing tag alone ends thinking that began at the start: what came before was no answer.
+
+        A `guess` is a tag that may as well stand in a string of a broken answer.
+        """
         self._visible = end
         self._regions.clear()
         self._fences.clear()
-        self._group, self._uncertain = None, False
+        self._group, self._uncertain, self._guess = None, False, guess
         self._prose = Prose(self._flat, end)
         return end
 

@@ -23,6 +23,7 @@ class IdBook:
     def __init__(self, ids: Sequence[str], texts: Mapping[str, str] | None = None):
         self.order = {name: n for n, name in enumerate(ids)}
         mine = {name: name for name in self.order}
+        self._known: dict[str, str | None] = dict(mine)
         self._steps = (
             (_trim, _unambiguous(mine, _trim)),
             (_fold, _unambiguous(mine, _fold)),
@@ -31,12 +32,10 @@ class IdBook:
 
     def match(self, written: str) -> str | None:
         """The id as written; else folded, unless two ids fold alike; else the one row with that text."""
-        if written in self.order:
-            return written
-        for fold, names in self._steps:
-            if name := names.get(fold(written)):
-                return name
-        return None
+        if written not in self._known:
+            folded = (names.get(fold(written)) for fold, names in self._steps)
+            self._known[written] = next((name for name in folded if name), None)
+        return self._known[written]
 
     def named(self, fields: Fields) -> tuple[str, ...] | None:
         """The ids of the block that a row's fields name; None when an id key names a row that is not of the block."""

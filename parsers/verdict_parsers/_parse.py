@@ -8,16 +8,14 @@ from collections.abc import Mapping, Sequence
 from verdict_parsers._chars import BLANK, flatten
 from verdict_parsers._document import read_document
 from verdict_parsers._ids import IdBook
+from verdict_parsers._limits import MAX_REPLY_BYTES, TooMuch
 from verdict_parsers._pool import pool
 from verdict_parsers._region import Region
-from verdict_parsers._rows import rows_of
+from verdict_parsers._rows import TreeReader
 from verdict_parsers._think import sections
 from verdict_parsers._types import Parsed
-from verdict_parsers._values import Obj, Value, strict_json
+from verdict_parsers._values import Obj, StrictReader, Value
 from verdict_parsers._words import squash
-
-MAX_BYTES = 256_000
-"""Of a reply, in UTF-8 (SPEC 5)."""
 
 _ENCODED_KEYS = frozenset({"output", "result", "response", "answer", "content"})
 _EMPHASIS = " \t\r*`#_"
@@ -33,26 +31,35 @@ def parse_verdicts(
     what follows the last line that holds it counts, or, without such a line, a reply that is one whole JSON value.
     """
     book = IdBook(ids, texts)
-    if len(text) > MAX_BYTES or len(text.encode("utf-8", "replace")) > MAX_BYTES:
-        return Parsed({}, dict.fromkeys(book.order, "truncated"), {}, (f"the reply has more than {MAX_BYTES} bytes",))
+    if len(text) > MAX_REPLY_BYTES or len(text.encode("utf-8", "replace")) > MAX_REPLY_BYTES:
+        return _nothing(book, "truncated", f"the reply has more than {MAX_REPLY_BYTES} bytes")
+    try:
+        return _parse(text, book, marker)
+    except TooMuch as limit:
+        return _nothing(book, "unreadable", f"no answer has that much of it: {limit}")
+
+
+def _nothing(book: IdBook, why: str, warning: str) -> Parsed:
+    return Parsed({}, dict.fromkeys(book.order, why), {}, (warning,))
+
+
+def _parse(text: str, book: IdBook, marker: str | None) -> Parsed:
     marked = _after_marker(text, marker) if marker else None
-    reply = _behind_thinking(text if marked is None else marked).strip(BLANK)
-    value = strict_json(reply)
-    if value is not None:
-        rows, _ = rows_of(_decoded(value[0]), book)
+    reply = _behind_thinking(text if marked is None else marked)
+    if value := StrictReader().whole(reply.strip(BLANK)):
+        rows, _ = TreeReader(book).rows(_decoded(value[0]))
         return pool([Region("json", 0, len(reply), tuple(rows), level="whole", alone=True)], reply, book)
     document = read_document(reply, book)
-    if document.overflow:
-        return Parsed({}, dict.fromkeys(book.order, "unreadable"), {}, ("more candidates than an answer has",))
-    regions = document.regions
-    if marker and (marked is None or document.visible) and not _one_whole_value(regions):
-        return Parsed({}, dict.fromkeys(book.order, "unreadable"), {}, ("no marker line, and not one whole JSON value",))
-    return pool(regions, reply, book)
+    if marker and (marked is None or document.visible) and not _one_whole_value(document.regions):
+        return _nothing(book, "unreadable", "no marker line, and the reply is not one whole JSON value")
+    return pool(document.regions, reply, book)
 
 
 def _after_marker(text: str, marker: str) -> str | None:
     """What follows the last line, outside thinking, that holds nothing but the marker."""
     flat, wanted = flatten(text), flatten(marker).strip(BLANK)
+    if not wanted:
+        raise ValueError("the marker is blank")
     thinking = sections(flat)
     section = next(thinking, None)
     after = None
@@ -84,7 +91,7 @@ def _decoded(value: Value) -> Value:
         value = inner if isinstance(inner, str) else value
     if not isinstance(value, str):
         return value
-    decoded = strict_json(value)
+    decoded = StrictReader().whole(value)
     return decoded[0] if decoded and isinstance(decoded[0], Obj | list) else None
 
 

@@ -23,7 +23,8 @@ def pool(regions: Sequence[Region], text: str, book: IdBook) -> Parsed:
         for row in region.rows:
             for name in row.ids:
                 found[name].append((region, row))
-    void = _voided(regions, text, book) | _begun_again(regions, found, text)
+    repeats = _repeats(regions, text)
+    void = set() if repeats else _voided(regions, text, book) | _begun_again(regions, found, text)
     cut = {name for region in regions for cut in region.cuts for name in cut.ids}
     verdicts: dict[str, Verdict] = {}
     unjudged: dict[str, str] = {}
@@ -82,12 +83,12 @@ def _decide(name: str, found: Sequence[tuple[Region, Row]]) -> tuple[str, Verdic
 def _voided(regions: Sequence[Region], text: str, book: IdBook) -> set[str]:
     """The ids of answers that an unfinished one follows: it may have been about to say otherwise.
 
-    Not those in the same container, and none when the reply only starts to repeat itself.
+    Not those in the same container.
     """
     void: set[str] = set()
     standing: dict[int, set[str]] = {}
     for n, region in enumerate(regions):
-        if not region.sound and not (n == len(regions) - 1 and _repeats(regions, text)):
+        if not region.sound:
             kept = {region.group, *(_stream(regions, text, book) if n == len(regions) - 1 else ())}
             for group in standing.keys() - kept:
                 void |= standing.pop(group)
@@ -122,7 +123,8 @@ def _repeats(regions: Sequence[Region], text: str) -> bool:
     gaps = [text[: regions[0].start], *(text[a.end : b.start] for a, b in zip(regions, regions[1:], strict=False))]
     before, last = regions[-2:]
     whole, cut = text[before.start : before.end], text[last.start : last.end].rstrip()
-    return before.sound and whole.startswith(cut) and all(_BLANK.fullmatch(gap) for gap in gaps)
+    sound = all(region.sound for region in regions[:-1])
+    return sound and whole.startswith(cut) and all(_BLANK.fullmatch(gap) for gap in gaps)
 
 
 def _begun_again(

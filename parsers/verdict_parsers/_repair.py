@@ -17,9 +17,6 @@ from verdict_parsers._tokens import QUOTES
 from verdict_parsers._values import Bare, Fields, Obj, Value
 from verdict_parsers._words import EVIDENCE_KEYS, REASON_KEYS, VERDICT_KEYS, answer_of, squash
 
-MAX_BYTES = 16_000
-"""Of one candidate, in UTF-8 (SPEC 5)."""
-
 _KEY = re.compile(rf"[{QUOTES}]?([^\W\d][\w -]{{0,40}}+)[{QUOTES}]?{SKIP}:")
 _LITERAL_TAIL = re.compile(rf"(?:{SKIP},{SKIP}[{QUOTES}]?[\w -]{{1,40}}[{QUOTES}]?{SKIP}:{SKIP}[\w.+-]++)*+{SKIP},?{SKIP}")
 

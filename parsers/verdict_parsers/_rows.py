@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from verdict_parsers._ids import IdBook, names_something
+from verdict_parsers._limits import MAX_DEPTH, MAX_TOKENS, Budget, TooMuch
 from verdict_parsers._values import Bare, Fields, Obj, Value
 from verdict_parsers._words import OPAQUE_KEYS, WRAPPER_KEYS, Answer, answer_of, bare_verdict, squash
-
-MAX_DEPTH = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,19 +34,6 @@ class Cut:
     ids: tuple[str, ...]
     start: int
     end: int
-
-
-def rows_of(tree: Value, book: IdBook, doubt_from: int | None = None) -> tuple[list[Row], list[Cut]]:
-    """All rows of one tree. What reaches behind `doubt_from` is doubtful."""
-    rows: list[Row] = []
-    cuts: list[Cut] = []
-    for found in _walk(tree, book, _Place()):
-        if isinstance(found, Cut):
-            cuts.append(found)
-        else:
-            beyond = doubt_from is not None and found.end > doubt_from
-            rows.append(replace(found, doubtful=True) if beyond else found)
-    return rows, cuts
 
 
 def row_of(fields: Fields, book: IdBook, start: int, end: int, key_id: str | None = None) -> Row | None:
@@ -79,54 +65,74 @@ class _Place:
         return _Place(self.depth + 1, None, self.doubtful or doubtful, self.nameless and nameless)
 
 
-def _walk(node: Value, book: IdBook, place: _Place) -> Iterator[Row | Cut]:
-    if place.depth > MAX_DEPTH:
-        return
-    if isinstance(node, list):
-        for item in node:
-            yield from _walk(item, book, place.below(doubtful=False, nameless=True))
-    elif isinstance(node, Obj):
-        yield from _own(node, book, place)
-        yield from _below(node, book, place)
+class TreeReader:
+    """Finds the rows of the trees of one reply."""
 
+    def __init__(self, book: IdBook):
+        self._book = book
+        self._budget = Budget(MAX_TOKENS, "fields")
 
-def _own(node: Obj, book: IdBook, place: _Place) -> Iterator[Row | Cut]:
-    """What the object says as a row."""
-    if not node.closed:
-        begun = [(key, value) for key, value in node.pending if isinstance(value, str) and not isinstance(value, Bare)]
-        named = set(book.named([*node.pairs, *begun]) or ()) | {place.key_id}
-        named |= {book.match(key) for key, _ in node.pending}
-        if ids := tuple(name for name in named if name is not None):
-            yield Cut(ids, node.start, node.end)
-        return
-    if row := row_of(node.pairs, book, node.start, node.end, place.key_id):
-        doubtful = row.doubtful or place.doubtful or not (row.ids or place.nameless)
-        yield replace(row, doubtful=doubtful, mended=node.mended)
+    def rows(self, tree: Value, doubt_from: int | None = None) -> tuple[list[Row], list[Cut]]:
+        """All rows of one tree. What reaches behind `doubt_from` is doubtful."""
+        rows: list[Row] = []
+        cuts: list[Cut] = []
+        for found in self._walk(tree, _Place()):
+            if isinstance(found, Cut):
+                cuts.append(found)
+            else:
+                beyond = doubt_from is not None and found.end > doubt_from
+                rows.append(replace(found, doubtful=True) if beyond else found)
+        return rows, cuts
 
+    def _walk(self, node: Value, place: _Place) -> Iterator[Row | Cut]:
+        if place.depth > MAX_DEPTH:
+            raise TooMuch("nesting")
+        if isinstance(node, list):
+            self._budget.take(len(node))
+            inside = place.below(doubtful=False, nameless=True)
+            for item in node:
+                yield from self._walk(item, inside)
+        elif isinstance(node, Obj):
+            self._budget.take(2 * len(node.pairs))
+            yield from self._own(node, place)
+            yield from self._below(node, place)
 
-def _below(node: Obj, book: IdBook, place: _Place) -> Iterator[Row | Cut]:
-    """What stands below the object's keys: an id, a wrapper, a reason, or anything else."""
-    names_a_row = place.key_id is not None or names_something(node.pairs)
-    is_row = names_a_row and answer_of(node.pairs) is not None
-    keys = [book.match(key) or squash(key) for key, _ in node.pairs]
-    times = Counter(keys)
-    for n, (key, (_, value)) in enumerate(zip(keys, node.pairs, strict=True)):
-        if key in book.order:
-            found = _keyed(node, n, key, book, place.below(doubtful=is_row, nameless=False))
-        elif key in OPAQUE_KEYS or not isinstance(value, Obj | list):
-            continue
-        else:
-            found = _walk(value, book, place.below(doubtful=is_row or key not in WRAPPER_KEYS, nameless=not names_a_row))
-        for item in found:
-            twice = times[key] > 1 and isinstance(item, Row)
-            yield replace(item, answer=Answer("conflict")) if twice and isinstance(item, Row) else item
+    def _own(self, node: Obj, place: _Place) -> Iterator[Row | Cut]:
+        """What the object says as a row."""
+        if not node.closed:
+            begun = [(key, value) for key, value in node.pending if isinstance(value, str) and not isinstance(value, Bare)]
+            named = {place.key_id, *(self._book.named([*node.pairs, *begun]) or ())}
+            named |= {self._book.match(key) for key, _ in node.pending}
+            if ids := tuple(name for name in named if name is not None):
+                yield Cut(ids, node.start, node.end)
+        elif row := row_of(node.pairs, self._book, node.start, node.end, place.key_id):
+            doubtful = row.doubtful or place.doubtful or not (row.ids or place.nameless)
+            yield replace(row, doubtful=doubtful, mended=node.mended)
 
+    def _below(self, node: Obj, place: _Place) -> Iterator[Row | Cut]:
+        """What stands below the object's keys: an id, a wrapper, a reason, or anything else."""
+        names_a_row = place.key_id is not None or names_something(node.pairs)
+        is_row = names_a_row and answer_of(node.pairs) is not None
+        keys = [self._book.match(key) or squash(key) for key, _ in node.pairs]
+        times = Counter(keys)
+        for n, (key, (_, value)) in enumerate(zip(keys, node.pairs, strict=True)):
+            if key in self._book.order:
+                found = self._keyed(node, n, key, place.below(doubtful=is_row, nameless=False))
+            elif key in OPAQUE_KEYS or not isinstance(value, Obj | list):
+                continue
+            else:
+                doubtful = is_row or key not in WRAPPER_KEYS
+                found = self._walk(value, place.below(doubtful=doubtful, nameless=not names_a_row))
+            for item in found:
+                if times[key] > 1 and isinstance(item, Row):
+                    item = replace(item, answer=Answer("conflict"))
+                yield item
 
-def _keyed(node: Obj, n: int, name: str, book: IdBook, place: _Place) -> Iterator[Row | Cut]:
-    """The answer that stands under an id: a row, or the bare verdict."""
-    value = node.pairs[n][1]
-    if isinstance(value, Obj):
-        yield from _walk(value, book, replace(place, key_id=name))
-    elif (answer := bare_verdict(value)) is not None and answer.state != "example":
-        start, end = node.spans[n] if node.spans else (-1, -1)
-        yield Row((name,), answer, start, end, place.doubtful)
+    def _keyed(self, node: Obj, n: int, name: str, place: _Place) -> Iterator[Row | Cut]:
+        """The answer that stands under an id: a row, or the bare verdict."""
+        value = node.pairs[n][1]
+        if isinstance(value, Obj):
+            yield from self._walk(value, replace(place, key_id=name))
+        elif (answer := bare_verdict(value)) is not None and answer.state != "example":
+            start, end = node.spans[n] if node.spans else (-1, -1)
+            yield Row((name,), answer, start, end, place.doubtful)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from verdict_parsers._ids import ID_KEYS, NAME_KEYS, IdBook
+from verdict_parsers._limits import MAX_REGIONS, TooMuch
 from verdict_parsers._rows import Cut, Row, row_of
 from verdict_parsers._words import VERDICT_KEYS, Answer, field_value, squash
 
@@ -50,7 +51,9 @@ def table_rows(text: str, flat: str, table: Table, book: IdBook) -> tuple[list[R
     closes = flat[table.start : header_end].rstrip().endswith("|")
     rows: list[Row] = []
     cuts: list[Cut] = []
-    for line in _LINE.finditer(flat, table.body, table.end):
+    for number, line in enumerate(_LINE.finditer(flat, table.body, table.end)):
+        if number == MAX_REGIONS:
+            raise TooMuch("table lines")
         start, end = line.span()
         cells = _cells(text, flat, start, end)
         fields = [(key, field_value(squash(key), cell)) for key, cell in zip(header, cells, strict=False)]

@@ -29,12 +29,12 @@ def end_of_thinking(flat: str, start: int) -> int | None:
     raise ValueError(f"no thinking section opens at {start}")
 
 
-def last_close(flat: str, start: int, end: int) -> int | None:
-    """The offset behind the last closing tag in a stretch of text; None without one."""
+def lone_close(flat: str, start: int, end: int) -> int | None:
+    """The offset behind the last closing tag of a stretch of text that opens none itself; None without one."""
     last = None
     for match in _CLOSE.finditer(flat, start, end):
         last = match.end()
-    return last
+    return None if last is None or _OPEN.search(flat, start, last) else last
 
 
 def sections(flat: str) -> Iterator[tuple[int, int]]:

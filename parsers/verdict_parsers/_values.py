@@ -50,17 +50,34 @@ def literal(word: str) -> Value:
     return _LITERALS.get(word, Bare(word))
 
 
-_DECODER = json.JSONDecoder(
-    object_pairs_hook=lambda pairs: Obj(pairs=pairs), parse_float=Bare, parse_int=Bare, parse_constant=Bare
-)
+class StrictReader:
+    """Reads what is JSON by the letter, fast. After a few failures it gives up: every one costs a pass over the text."""
 
+    def __init__(self) -> None:
+        self._failures_left = 16
+        self._decoder = json.JSONDecoder(
+            object_pairs_hook=lambda pairs: Obj(pairs), parse_float=Bare, parse_int=Bare, parse_constant=Bare
+        )
 
-def strict_json(text: str) -> tuple[Value] | None:
-    """The value of a text that is JSON by the letter, in a tuple (the value may be None); else None."""
-    try:
-        return (_DECODER.decode(text),)
-    except (ValueError, RecursionError):
-        return None
+    def read(self, text: str, start: int) -> tuple[Obj | list[Value], int] | None:
+        """The object or array at `start`, and the offset behind it."""
+        if not self._failures_left:
+            return None
+        try:
+            value, end = self._decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            self._failures_left -= 1
+            return None
+        if isinstance(value, Obj):
+            value.start, value.end = start, end
+        return (value, end) if isinstance(value, Obj | list) else None
+
+    def whole(self, text: str) -> tuple[Value] | None:
+        """The value of a text that is JSON from end to end, in a tuple: the value may be None."""
+        try:
+            return (self._decoder.decode(text),)
+        except (ValueError, RecursionError):
+            return None
 
 
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)

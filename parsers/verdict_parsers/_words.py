@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from verdict_parsers._chars import ZERO_WIDTH, drop_zero_width
@@ -35,7 +36,7 @@ _FALSE = frozenset(
 )
 _EXAMPLE = re.compile(
     r"(?:true|yes|pass|met|是)\s*+(?:[|/]|or\b|或)\s*+(?:false|no|fail|not met|否)(?:\s*+(?:[|/]|or\b)\s*+\S++)?"
-    r"|bool(?:ean)?|\.{3}|…|<[^<>]*+>",
+    r"|bool(?:ean)?|\.{3}|…|<[^<>/]++>",
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"[+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?")
@@ -70,9 +71,14 @@ class _Word:
     boolean: bool = False
 
 
+@lru_cache(1024)
+def _squash(key: str) -> str:
+    return _KEY_GAPS.sub("", key).casefold()
+
+
 def squash(key: str) -> str:
     """The form in which keys are compared: `is_criteria_true`, `isCriteriaTrue` and `Is criteria true` are one."""
-    return _KEY_GAPS.sub("", key).casefold()
+    return _squash(key) if len(key) <= 64 else key
 
 
 def answer_of(fields: Fields) -> Answer | None:

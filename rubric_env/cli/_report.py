@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from rubric_env.cli._common import console, say
+
+WIDE = 72
+"""Columns of a terminal in which the whole table fits."""
 
 _CALL = re.compile(r"call_(\d+)_\d+_\d+")
 
@@ -88,34 +91,35 @@ def summary(rows: Sequence[Rollout], folder: Path, agreement: str | None) -> dic
 
 def print_report(rows: Sequence[Rollout], folder: Path, agreement: str | None, live: bool) -> None:
     """The table for people, on stderr, and what its numbers are worth."""
+    from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    table = Table(title="Rubric-judged rollouts", pad_edge=False)
-    for name in ("instance", "answer"):
-        table.add_column(name, overflow="fold")
-    for name in ("score", "adv", "cover", "calls", "tokens", "s"):
+    figures: dict[str, Callable[[Rollout], str]] = {
+        "score": lambda row: "-" if row.score is None else f"{row.score:.3f}",
+        "adv": lambda row: f"{row.advantage:+.3f}",
+        "cover": lambda row: f"{row.coverage:.0%}",
+        "calls": lambda row: str(row.calls),
+    }
+    if console().width >= WIDE:
+        figures |= {"tokens": lambda row: str(row.tokens), "s": lambda row: f"{row.seconds:.1f}"}
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, title="Rubric-judged rollouts", title_justify="left")
+    table.add_column("instance and answer", no_wrap=True)
+    for name in figures:
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("worst faults", overflow="fold")
+    if with_faults := any(row.faults for row in rows):
+        table.add_column("worst faults", overflow="fold")
     previous = None
     for row in rows:
-        if previous not in (None, row.instance):
-            table.add_section()
-        table.add_row(
-            row.instance if row.instance != previous else "",
-            row.answer,
-            "-" if row.score is None else f"{row.score:.3f}",
-            f"{row.advantage:+.3f}",
-            f"{row.coverage:.0%}",
-            str(row.calls),
-            str(row.tokens),
-            f"{row.seconds:.1f}",
-            row.faults.replace("[", r"\["),
-        )
-        previous = row.instance
+        if row.instance != previous:
+            table.add_row(f"[bold]{row.instance}[/]")
+            previous = row.instance
+        faults = [row.faults.replace("[", r"\[")] if with_faults else []
+        table.add_row(f"  {row.answer}", *(figure(row) for figure in figures.values()), *faults)
     console().print(table)
     scored = [row.score for row in rows if row.score is not None]
     mean = f"{sum(scored) / len(scored):.3f}" if scored else "none"
-    say(f"mean score {mean} over {len(scored)} scored rollouts, {len(rows) - len(scored)} unscored")
+    lost = "" if with_faults else "; no row was lost to a fault"
+    say(f"mean score {mean} over {len(scored)} scored rollouts, {len(rows) - len(scored)} unscored{lost}")
     for path in folder.glob("**/results.jsonl"):
         say(f"results: {path}  (every verdict with its reason under judge_result)")
     if not live:

@@ -28,7 +28,7 @@ def evidence(
     pack = build_pack(submission, budget_tokens=tokens)
     out.mkdir(parents=True, exist_ok=True)
     text = out / "evidence.txt"
-    text.write_text(pack.text("fence"), "utf-8")
+    text.write_text(pack.text(pack.digest[:32]), "utf-8")
     emit(
         {
             "delivery": submission.delivery,

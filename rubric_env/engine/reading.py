@@ -111,7 +111,9 @@ def _why_null(verdict: Verdict) -> str:
 
 def _unjudged(why: str, reply: Reply, nothing: bool) -> Fault:
     if reply.truncated or why == "truncated":
-        return Fault(FaultKind.TRUNCATED, "the answer was cut off before the row: raise or unset JUDGE_MAX_TOKENS")
+        return Fault(
+            FaultKind.TRUNCATED, "the answer was cut before the row: unset JUDGE_MAX_TOKENS or lower JUDGE_BATCH"
+        )
     if why == "missing" and not nothing:
         return Fault(FaultKind.MISSING_ROW, "the answer left the row out")
     if why == "null":

@@ -13,11 +13,17 @@ from rubric_env.submission import open_regular
 MAX_CONTROL_SHARE = 0.01
 """More control characters than this is no text; logs with colour codes and stray NULs stay below."""
 
-_BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),  # begins with the mark of UTF-16
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
 _VISIBLE = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"} | {127: 0x2421}
 """Control characters become their pictures (U+2400 …): visible, and harmless in a prompt."""
 
-_CONTROL = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_CONTROL = bytes(code for code in range(32) if code not in b"\t\n\v\f\r\x1b")
 _HAN = re.compile("[\u4e00-\u9fff]")
 _GLUED_HAN = re.compile("(?<=[A-Za-z])[\u4e00-\u9fff]|[\u4e00-\u9fff](?=[A-Za-z])")
 
@@ -55,7 +61,7 @@ def decode(data: bytes, *, partial: bool = False) -> tuple[str, list[str]]:
             text, notes = data[len(bom) :].decode(encoding, "replace"), _damage(data[len(bom) :], encoding, partial)
             break
     else:
-        if len(_CONTROL.findall(data.decode("latin-1"))) > MAX_CONTROL_SHARE * len(data):
+        if len(data) - len(data.translate(None, _CONTROL)) > MAX_CONTROL_SHARE * len(data):
             raise Unreadable("binary data, not text")
         text, notes = _unmarked(data, partial)
     return text, notes

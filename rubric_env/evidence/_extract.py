@@ -6,6 +6,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -16,11 +17,17 @@ Status = Literal["read", "cut", "unsupported", "unreadable", "empty"]
 PIECE = 1500
 """Characters of a unit that are kept or cut as one; a longer unit is shown in several pieces under the same address."""
 
+FILE_BYTES = 8 * 1024 * 1024
+"""Read of one file: twenty times what the default budget of 100,000 tokens can show."""
+
 HEAD_SHARE = 2 / 3
 """Of what fits, so much comes from the start and the rest from the end, where conclusions stand."""
 
 
-_ENCODED_DATA = re.compile(r"[A-Za-z0-9+/_=-]{2000,}")
+ENCODED = 2000
+"""Characters of base64 or hex without a break that no one reads: they are shortened."""
+
+_ENCODED_DATA = re.compile(rf"[A-Za-z0-9+/_=-]{{{ENCODED},}}")
 
 
 class Unreadable(Exception):
@@ -32,7 +39,7 @@ class Limits:
     """What reading one file may cost: bytes read from its start, and estimated tokens kept."""
 
     tokens: int
-    file_bytes: int = 16 * 1024 * 1024
+    file_bytes: int = FILE_BYTES
 
 
 class Unit(NamedTuple):
@@ -73,12 +80,10 @@ class Extract:
 
     @property
     def gap(self) -> str:
-        """Where something was left out and how much, in words; empty when nothing was."""
+        """How much was left out between head and tail, in words; empty when nothing was."""
         if not self.omitted:
             return ""
-        start = f"after {self.head[-1].label}" if self.head else "from the start"
-        end = f"before {self.tail[0].label}" if self.tail else "to the end"
-        return f"{start}, {end}: {self.omitted:,} passages, about {self.omitted_tokens:,} tokens, cut by the budget"
+        return f"{self.omitted:,} passages, about {self.omitted_tokens:,} tokens, cut by the budget"
 
     @property
     def text(self) -> str:
@@ -97,18 +102,20 @@ class Extract:
 
         def short(units: Iterable[Unit]) -> Iterator[Unit]:
             nonlocal shortened
-            for label, text in units:
-                shown, runs = _ENCODED_DATA.subn(_shortened, text)
-                shortened += runs
-                yield Unit(label, shown)
+            for unit in units:
+                if len(unit.text) < ENCODED:
+                    yield unit
+                else:
+                    text, runs = _ENCODED_DATA.subn(_shortened, unit.text)
+                    shortened += runs
+                    yield Unit(unit.label, text)
 
         head, tail, omitted, omitted_tokens = _keep(_pieces(short(units), limits.tokens), limits.tokens)
         if shortened:
-            notes = [*notes, f"{shortened:,} runs of encoded data shortened"]
+            notes = [*notes, f"encoded data shortened in {shortened:,} places"]
         cut = cut or shortened > 0 or omitted > 0
-        status: Status = "cut" if cut else "read" if head else "empty"
         return cls(
-            status=status,
+            status="cut" if cut else "read" if head else "empty",
             note="; ".join(map(str, notes)),
             ours=cut,
             head=head,
@@ -140,33 +147,48 @@ def _shortened(run: re.Match[str]) -> str:
 def _pieces(units: Iterable[Unit], tokens: int) -> Iterator[Unit]:
     # Two pieces fit into any budget, at a token a character.
     size = max(40, min(PIECE, tokens // 3))
-    for label, text in units:
+    for unit in units:
+        label, text = unit
         start = 0
         while len(text) - start > size:
             middle, end = start + size // 2, start + size
             end = max(text.rfind("\n", middle, end), text.rfind(" ", middle, end)) + 1 or end
             yield Unit(label, text[start:end])
             start = end
-        yield Unit(label, text[start:] if start else text)
+        yield Unit(label, text[start:]) if start else unit
 
 
-def _keep(units: Iterable[Unit], budget: int) -> tuple[tuple[Unit, ...], tuple[Unit, ...], int, int]:
-    """Head, tail, and what lies between in units and tokens. Memory is bounded by the budget."""
+def _cost(unit: Unit) -> int:
+    return estimate_tokens(f"{unit.shown}\n")
+
+
+def _keep(units: Iterator[Unit], budget: int) -> tuple[tuple[Unit, ...], tuple[Unit, ...], int, int]:
+    """Head, tail, and what lies between in units and (roughly) tokens. Only what may be kept is held and measured."""
     head: list[Unit] = []
-    tail: deque[tuple[Unit, int]] = deque()
-    spent = waiting = omitted = omitted_tokens = 0
+    spent = 0
+    # No unit costs less than two tokens, so the tail cannot have more units than half the budget.
+    waiting: deque[Unit] = deque(maxlen=budget // 2 + 1)
+    seen = characters = 0
     for unit in units:
-        cost = estimate_tokens(unit.shown)
-        if not tail and not omitted and spent + cost <= HEAD_SHARE * budget:
-            head.append(unit)
-            spent += cost
-            continue
-        tail.append((unit, cost))
-        waiting += cost
-        while tail and spent + waiting > budget:
-            dropped = tail.popleft()[1]
-            waiting -= dropped
-            omitted += 1
-            omitted_tokens += dropped
-    end = tuple(unit for unit, _ in tail)
-    return (tuple(head), end, omitted, omitted_tokens) if omitted else (tuple(head) + end, (), 0, 0)
+        if not seen:
+            cost = _cost(unit)
+            if spent + cost <= HEAD_SHARE * budget:
+                head.append(unit)
+                spent += cost
+                continue
+        waiting.append(unit)
+        seen += 1
+        characters += len(unit.text)
+    tail: deque[Unit] = deque()
+    tail_tokens = 0
+    while waiting:
+        cost = _cost(waiting[-1])
+        if spent + tail_tokens + cost > budget:
+            break
+        tail.appendleft(waiting.pop())
+        tail_tokens += cost
+    if len(tail) == seen:
+        return (*head, *tail), (), 0, 0
+    omitted_characters = characters - sum(len(unit.text) for unit in tail)
+    sample = "".join(unit.text for unit in [*head, *tail, *islice(waiting, 100)])
+    return tuple(head), tuple(tail), seen - len(tail), omitted_characters * estimate_tokens(sample) // len(sample)

@@ -11,7 +11,7 @@ from errno import EACCES, EINVAL, ELOOP, ENOTDIR, EPERM
 from functools import cached_property
 
 from rubric_env.evidence._decode import clean
-from rubric_env.evidence._extract import Extract, Limits, Unit, Unreadable
+from rubric_env.evidence._extract import FILE_BYTES, Extract, Limits, Unit, Unreadable
 from rubric_env.evidence._flags import Flag, find_flags, suspicious
 from rubric_env.evidence._resolve import Index
 from rubric_env.evidence._tokens import estimate_tokens
@@ -22,9 +22,8 @@ from rubric_env.submission import DeliveredFile, Submission, open_regular
 REPLY = "model_response_text.txt"
 CONVERSATION = "conversation.txt"
 
-FILE_BYTES = 16 * 1024 * 1024
-TOTAL_BYTES = 256 * 1024 * 1024
-"""Read of one file, and of all together: many times what any budget shows, and bounded."""
+TOTAL_BYTES = 64 * 1024 * 1024
+"""Read of all files together, in equal shares of at most `FILE_BYTES`."""
 
 FRAME_TOKENS = 100
 """What a source costs beside its text: its line in the list and two fence lines with a marker of 32 hex digits."""
@@ -120,14 +119,13 @@ def build_pack(
     words = _words(submission)
     mentions = "\n".join(named).casefold()
     first = [source for source in sources if _mentioned(source.name, mentions)]
-    rest = [source for source in sources if source not in first]
+    rest = [source for source in sources if not _mentioned(source.name, mentions)]
     budget = budget_tokens - min(FRAME_TOKENS * (len(sources) + 1), budget_tokens // 2)
     kept = int(min(UNNAMED_SHARE * budget, sum(source.size for source in rest)))
     file_bytes = min(FILE_BYTES, TOTAL_BYTES // max(1, len(sources)))
     shown = _read_all([*first, *words], budget - kept, file_bytes)
-    spent = sum(estimate_tokens(extract.text) for extract in shown.values())
-    shown |= _read_all(rest, budget - spent, file_bytes)
-    extracts = tuple(shown[source.name] for source in [*first, *rest, *words])
+    spent = sum(estimate_tokens(extract.text) for extract in shown)
+    extracts = (*shown[: len(first)], *_read_all(rest, budget - spent, file_bytes), *shown[len(first) :])
     return EvidencePack(
         delivered=_delivered(submission),
         extracts=extracts,
@@ -162,7 +160,7 @@ def _source(file: DeliveredFile) -> _Source:
         try:
             extract = kind.read(file.path, limits)
         except (Unreadable, OSError) as error:
-            extract = _failed(error)
+            return replace(_failed(error), kind=kind.name)
         return replace(extract, kind=kind.name, note="; ".join(filter(None, (note, extract.note))))
 
     return _Source(file.name, file.size, file.size, read)
@@ -194,18 +192,19 @@ def _messages(conversation: str) -> Iterator[Unit]:
 
 
 def _mentioned(name: str, mentions: str) -> bool:
-    return name.casefold() in mentions or name.rpartition("/")[2].casefold() in mentions
+    last = name.casefold().rpartition("/")[2]
+    return name.casefold() in mentions or ("." in last and last in mentions)
 
 
-def _read_all(sources: Sequence[_Source], budget: int, file_bytes: int) -> dict[str, Extract]:
+def _read_all(sources: Sequence[_Source], budget: int, file_bytes: int) -> list[Extract]:
     """Every source gets an equal share of what is left; the smallest go first and hand on what they do not need."""
-    shown = {}
-    for done, source in enumerate(sorted(sources, key=lambda source: (source.weight, source.name))):
-        share = max(0, budget) // (len(sources) - done)
-        extract = source.read(Limits(share, file_bytes))
-        shown[source.name] = replace(extract, name=source.name, size=source.size)
-        budget -= estimate_tokens(extract.text)
-    return shown
+    shown: dict[int, Extract] = {}
+    for place in sorted(range(len(sources)), key=lambda place: (sources[place].weight, place)):
+        source = sources[place]
+        share = max(0, budget) // (len(sources) - len(shown))
+        shown[place] = replace(source.read(Limits(share, file_bytes)), name=source.name, size=source.size)
+        budget -= estimate_tokens(shown[place].text)
+    return [shown[place] for place in range(len(sources))]
 
 
 def _flags(extract: Extract) -> Iterator[Flag]:
@@ -239,7 +238,7 @@ def _sections(extract: Extract, marker: str) -> Iterator[str]:
     if extract.head:
         yield fenced(extract.head)
     if extract.omitted:
-        yield f"Not shown of {_quoted(extract.name)}: {extract.gap}.".replace(marker, NEUTRALISED)
+        yield f"Not shown of {_quoted(extract.name)} at this point: {extract.gap}.".replace(marker, NEUTRALISED)
     if extract.tail:
         yield fenced(extract.tail)
     if extract.status == "cut" and extract.note:

@@ -15,7 +15,7 @@ NEARBY = 80
 
 _ADDRESS = re.compile(
     r"(?P<mark># ?)?\[?(?:(?P<kind>¶|rows? |lines? |L|message |paragraphs? )(?P<first>\d+)"
-    r"(?: ?(?:[-–—]|to) ?(?:¶|L|row )?(?P<last>\d+))?(?!\w)|(?P<path>\$(?:[.\[][^\s,;)\"”]*)?))"
+    r"(?: ?(?:[-–—]|to) ?(?:¶|L|row )?(?P<last>\d+))?(?!\w)|(?P<path>\$(?:\.[\w-]+|\[\d+\]|\[\"(?:[^\"\\]|\\.)*\"\])*))"
 )
 _LABELS = {"¶": "¶", "p": "¶", "r": "row ", "l": "L", "m": "message "}
 _RANGE = re.compile(r"(.*)\[(\d+)\.\.(\d+)\]")
@@ -85,9 +85,6 @@ def _has(labels: frozenset[str], match: re.Match[str]) -> bool:
 
 
 def _has_path(labels: frozenset[str], path: str) -> bool:
-    path = path.rstrip(".:'`")
-    if path.count("]") > path.count("["):
-        path = path.removesuffix("]")
     for label in labels:
         span = _RANGE.fullmatch(label)
         inside = re.match(rf"{re.escape(span[1])}\[(\d+)\]", path) if span else None

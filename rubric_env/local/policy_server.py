@@ -18,6 +18,8 @@ _CALL_ID = re.compile(r"call_(\d+)_\d+_\d+")
 
 
 class ToolCall(BaseModel):
+    """One call of a turn; its id is given when it is played."""
+
     name: str
     arguments: dict[str, Any]
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import errno
-from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -118,9 +118,11 @@ def read_submission(
     except (OSError, RuntimeError) as error:
         raise SubmissionUnreadable(root, _why(error)) from None
     if stray and lenient:
-        notes = [*notes, f"outside the output directory, counted all the same: {quoted(file.name for file in stray)}"]
-        files, stray = (*files, *stray), ()
-    return Submission(tuple(files), stray, reply, conversation, tuple(notes), chat_fallback)
+        # The prefix keeps a stray `model_response_text.txt` apart from the reply.
+        counted = tuple(replace(file, name=f"./{file.name}") for file in stray)
+        notes = [*notes, f"outside the output directory, counted all the same: {quoted(file.name for file in counted)}"]
+        files, stray = (*files, *counted), ()
+    return Submission(files, stray, reply, conversation, tuple(notes), chat_fallback)
 
 
 def _output_parts(root: Path, output_dir: str | None) -> Parts:
@@ -158,15 +160,15 @@ def _kept(start: Path, found: Walked, prefix: Parts) -> tuple[DeliveredFile, ...
         parts = file[0]
         return any(name.startswith(".") for name in parts), len(parts), parts
 
-    seen: Counter[str] = Counter()
-    files = []
+    files: dict[str, DeliveredFile] = {}
     for parts, size in sorted(found.files, key=rank)[:MAX_FILES]:
-        name = label((*prefix, *parts))
-        seen[name] += 1
-        if seen[name] > 1:
-            name = f"{name} ({seen[name]})"
-        files.append(DeliveredFile(name, start.joinpath(*parts), size))
-    return tuple(files)
+        first = name = label((*prefix, *parts))
+        for number in count(2):
+            if name not in files:
+                break
+            name = f"{first} ({number})"
+        files[name] = DeliveredFile(name, start.joinpath(*parts), size)
+    return tuple(files.values())
 
 
 def _notes(found: Walked, prefix: Parts) -> list[str]:

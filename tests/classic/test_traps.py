@@ -111,11 +111,11 @@ def test_teardown_runs_twice_in_other_loops_and_reports_once(make_rubric: Any, c
 async def test_judge_sends_the_question(make_rubric: Any, judge: Any) -> None:
     """verifiers' own JudgeRubric sends an empty one."""
     judge.prose = "yes"
-    state = make_state("GOOD")
+    state = make_state("about the ledger")
     answer = await make_rubric().judge(state["prompt"], state["completion"], "The ledger team", state)
     assert answer == "yes"
     sent = judge.calls[-1].text
-    assert all(part in sent for part in ("Who owns the total?", "The ledger team", "reply GOOD"))
+    assert all(part in sent for part in ("Who owns the total?", "The ledger team", "reply about the ledger"))
 
 
 async def test_a_failing_judge_call_of_a_users_func_is_not_the_policys_failure(make_rubric: Any, judge: Any) -> None:

@@ -61,6 +61,16 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
+def faults(outcome: Outcome) -> dict[str, str]:
+    assert outcome.judgement is not None
+    return {row: str(fault.kind) for row, fault in outcome.judgement.faults.items()}
+
+
+def detail(outcome: Outcome, row: str) -> str:
+    assert outcome.judgement is not None
+    return outcome.judgement.faults[row].detail
+
+
 @pytest.fixture
 async def judging(endpoint: Endpoint) -> AsyncIterator[Judging]:
     judging = Judging(endpoint)

@@ -53,3 +53,11 @@ async def test_a_judge_without_free_answers_says_so() -> None:
     engine = JudgeEngine(JudgeSettings(backend="local"), LocalJudge(), backoff=Backoff(unit=0.01))
     with pytest.raises(JudgeCallError, match="local-lexical answers rubric rows only"):
         await engine.complete(QUESTION)
+
+
+async def test_reward_funcs_get_the_judges_own_client(judging: Judging) -> None:
+    client = judging.engine().judge_client()
+    reply = await client.chat.completions.create(model="scripted", messages=QUESTION)
+    assert reply.choices[0].message.content == "Hello."
+    judge = LocalJudge()
+    assert JudgeEngine(JudgeSettings(backend="local"), judge).judge_client() is judge

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from rubric_env.local.agreement import Group, Labelled, agreement, main
+from rubric_env.local import agreement
+from rubric_env.local._agreement import Group, Labelled, main
 from tests.environments.gdp import INSTANCES
 
 
@@ -54,7 +55,7 @@ def test_recorded_answers_are_delivered_and_judged(tmp_path: Path) -> None:
     found = agreement(tmp_path)
     assert (found.answers, found.total.rows, found.total.accuracy) == (1, 2, 1.0)
     assert [group.name for group in found.kinds] == ["positive", "hurdle"]
-    assert "1 recorded answers" in found.summary
+    assert str(found).startswith("right on 100% of 2 rows in 1 answers, Cohen's kappa 1.00 (")
 
 
 def test_a_recording_writes_into_its_own_workspace_only(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import openai
 import pytest
 
-from rubric_env.local import LocalJudgeServer
+from rubric_env.local import LocalError, LocalJudgeServer
 from rubric_env.local._http import MAX_BODY, LoopbackServer
 from rubric_env.local._wire import ApiError, ChatRequest, Completion
 
@@ -79,6 +79,7 @@ def test_the_openai_client_reads_answers_and_usage(server: Scripted) -> None:
     assert answer.usage.prompt_tokens_details.cached_tokens == 0
     assert 0 < (again.usage.prompt_tokens_details.cached_tokens or 0) < again.usage.prompt_tokens
     assert answer.id != again.id
+    assert server.requests == 2
 
 
 def test_tool_calls_plain_and_streamed_are_the_same(server: Scripted) -> None:
@@ -263,9 +264,9 @@ def test_start_twice_is_one_server_and_it_can_start_again() -> None:
         open_.close()
 
 
-def test_a_taken_port_is_an_os_error(server: Scripted) -> None:
+def test_a_taken_port_is_one_clear_line(server: Scripted) -> None:
     port = int(server.base_url.rsplit(":", 1)[1].removesuffix("/v1"))
-    with pytest.raises(OSError, match="in use"):
+    with pytest.raises(LocalError, match=f"127.0.0.1:{port}: Address already in use"):
         Scripted(port=port).start()
 
 

@@ -9,7 +9,7 @@ from functools import cache
 from rubric_env.evidence._extract import Kind, Unreadable
 
 _NAMES = {
-    **{suffix: suffix[1:] for suffix in (".pdf", ".docx", ".xlsx", ".xlsm", ".xls", ".ods", ".odt", ".doc", ".rtf")},
+    **{suffix: suffix[1:] for suffix in (".pdf", ".docx", ".xlsx", ".xlsm", ".xls", ".ods", ".odt", ".doc")},
     **{suffix: suffix[1:] for suffix in (".pptx", ".pptm", ".ppsx", ".potx", ".ppt", ".odp", ".zip", ".gz", ".7z")},
     **dict.fromkeys((".png", ".jpg", ".jpeg", ".gif", ".tif", ".tiff", ".bmp", ".webp"), "image"),
 }

@@ -60,7 +60,7 @@ def _rows(text: str, delimiter: str, shape: _Shape) -> Iterator[Unit]:
         row = "".join(taken).rstrip("\n")
         taken.clear()
         shape.last = number
-        if not cells:
+        if not cells or row.isspace():
             continue
         shape.rows += 1
         shape.columns = shape.columns or len(cells)

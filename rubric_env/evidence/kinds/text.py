@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,14 +21,9 @@ def paragraphs(text: str) -> Iterator[Unit]:
 
 def lines(text: str) -> Iterator[Unit]:
     """The lines that are not blank as units `L1`, `L2`, …, numbered as an editor does."""
-    start = number = 0
-    while start < len(text):
-        end = text.find("\n", start)
-        end = len(text) if end < 0 else end
-        number += 1
-        if line := text[start:end].rstrip():
-            yield Unit(f"L{number}", line)
-        start = end + 1
+    for number, line in enumerate(io.StringIO(text, newline="\n"), 1):
+        if not line.isspace():
+            yield Unit(f"L{number}", line.rstrip())
 
 
 def read(path: Path, limits: Limits) -> Extract:

@@ -1,4 +1,4 @@
-"""How far the lexical judge agrees with labels on recorded answers: `python -m rubric_env.local.agreement DIR`.
+"""How far the lexical judge agrees with labels on recorded answers: `python -m rubric_env.local DIR`.
 
 DIR holds instances in Harbor layout; each `recordings/*.json` has a policy's `turns` and `labels` {row: {hit, level?}}.
 """
@@ -83,14 +83,16 @@ class Agreement:
     kinds: tuple[Group, ...]
     instances: tuple[Group, ...]
 
-    @property
-    def summary(self) -> str:
-        """One line for people."""
-        kappa = "undefined" if self.total.kappa is None else f"{self.total.kappa:.2f}"
+    def __str__(self) -> str:
+        kinds = ", ".join(f"{group.name} {_shown(group.kappa)}" for group in self.kinds)
         return (
-            f"Against the labels of {self.answers} recorded answers the local judge is right on "
-            f"{self.total.accuracy:.0%} of {self.total.rows} rows (kappa {kappa})."
+            f"right on {self.total.accuracy:.0%} of {self.total.rows} rows in {self.answers} answers, "
+            f"Cohen's kappa {_shown(self.total.kappa)} ({kinds})"
         )
+
+
+def _shown(kappa: float | None) -> str:
+    return "undefined" if kappa is None else f"{kappa:.2f}"
 
 
 def agreement(instances: str | Path) -> Agreement:
@@ -149,11 +151,10 @@ def _played(turns: Iterable[Mapping[str, Any]], workspace: Path) -> Submission:
 
 
 def _table(found: Agreement) -> str:
-    lines = [f"{'rows of':28} {'rows':>5} {'agree':>7} {'kappa':>7} {'levels':>7}"]
+    lines = [f"{'rows of':28} {'rows':>5} {'right':>6} {'kappa':>10} {'levels':>7}"]
     for group in (found.total, *found.kinds, *found.instances):
-        kappa = "-" if group.kappa is None else f"{group.kappa:.2f}"
-        levels = "-" if group.levels is None else f"{group.levels:.0%}"
-        lines.append(f"{group.name:28} {group.rows:5} {group.accuracy:7.0%} {kappa:>7} {levels:>7}")
+        levels = "" if group.levels is None else f"{group.levels:.0%}"
+        lines.append(f"{group.name:28} {group.rows:5} {group.accuracy:6.0%} {_shown(group.kappa):>10} {levels:>7}")
     return "\n".join(lines)
 
 
@@ -161,19 +162,13 @@ def main(arguments: Sequence[str]) -> int:
     """`DIR [--json]`: a table, or the figures as a JSON object. Returns 1 with nothing to compare, 2 on usage."""
     folders = [argument for argument in arguments if argument != "--json"]
     if len(folders) != 1 or folders[0].startswith("-"):
-        sys.stderr.write("usage: python -m rubric_env.local.agreement DIR [--json]\n")
+        sys.stderr.write("usage: python -m rubric_env.local DIR [--json]\n")
         return 2
     try:
         found = agreement(folders[0])
     except ValueError as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    text = (
-        json.dumps(asdict(found)) if "--json" in arguments else f"{_table(found)}\n\n{found.summary}\n{WIRING_NOTICE}"
-    )
+    text = json.dumps(asdict(found)) if "--json" in arguments else f"{_table(found)}\n\n{WIRING_NOTICE}"
     sys.stdout.write(f"{text}\n")
     return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
