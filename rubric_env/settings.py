@@ -158,7 +158,10 @@ _READ_ELSEWHERE = frozenset({"endpoints", "config"})
 
 
 def read_config(path: str | Path | None) -> dict[str, Any]:
-    """The table `[judge]` of a TOML settings file, or its top level. Empty without a path; SettingsError if unreadable."""
+    """The table `[judge]` of a TOML settings file, or its top level; empty without a path.
+
+    Raises SettingsError when the file cannot be read.
+    """
     if path is None:
         return {}
     try:

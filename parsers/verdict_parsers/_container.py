@@ -30,7 +30,8 @@ _ELLIPSIS = re.compile(r"\.{2,}|…+")
 
 @dataclass(slots=True)
 class Container:
-    """What was read from `start` to `end`. `broken` are the objects that hold a guess."""
+    """What was read from `start` to `end`. `broken` are the objects that hold a guess, `open` is where a string starts
+    that the text ends in."""
 
     tree: Obj | list[Value]
     start: int
@@ -38,6 +39,7 @@ class Container:
     closed: bool
     doubt_from: int | None
     broken: list[Obj]
+    open: int | None = None
 
 
 class _State(Enum):
@@ -84,9 +86,10 @@ class ContainerReader:
         while self._stack:
             self._tokens.take()
             kind, at, end = next_token(self.text, self.flat, position)
-            if kind in {"stop", "end"}:
-                self._abandon(at)
-                return Container(root, start, at, False, None, self._broken)
+            cut = kind == "open" and self._stack[-1].state in {_State.KEY, _State.VALUE}
+            if cut or kind in {"stop", "end"}:
+                self._abandon(end if cut else at)
+                return Container(root, start, end if cut else at, False, None, self._broken, at if cut else None)
             if kind == "string":
                 fits = self._take_string(at, end)
             elif kind == "bare":

@@ -10,11 +10,11 @@ from verdict_parsers._chars import SKIP, flatten
 from verdict_parsers._container import Container, ContainerReader
 from verdict_parsers._context import Prose
 from verdict_parsers._ids import IdBook
-from verdict_parsers._limits import MAX_REGIONS, MAX_REPAIR_BYTES, MAX_REPAIRED_BYTES, Budget
+from verdict_parsers._limits import MAX_REGIONS, MAX_REPAIR_BYTES, MAX_REPAIRED_BYTES, MAX_RESCANS, Budget
 from verdict_parsers._region import Fence, Region, label
 from verdict_parsers._repair import mend
 from verdict_parsers._rows import Cut, TreeReader, row_of
-from verdict_parsers._table import table_rows, tables
+from verdict_parsers._table import Table, table_rows, tables
 from verdict_parsers._think import CLOSE, OPEN, end_of_thinking, lone_close
 from verdict_parsers._tokens import QUOTES, next_token
 from verdict_parsers._values import Obj
@@ -43,6 +43,7 @@ _INTEREST = re.compile(
 _INDENT = 16
 """Spaces before a fence; a longer look back would be paid at every fence of a long line."""
 _INFO = re.compile(r"[ \t]*+([\w+.\-]*+)")
+_END = re.compile(rf"{SKIP}\Z")
 _LEFTOVER = re.compile(
     rf"""[ \t]*+(?:[\]}}][ \t]*+)*+(?:["“”]|'{SKIP}[,:\]}}]|,[ \t]*+[{QUOTES}][^{QUOTES}\n]*+[{QUOTES}]{SKIP}:)"""
 )
@@ -78,6 +79,7 @@ class _Walk:
         self._guess = False
         self._repair_left = MAX_REPAIRED_BYTES
         self._budget = Budget(MAX_REGIONS, "candidates")
+        self._rescans = Budget(MAX_RESCANS, "broken text")
 
     def run(self) -> Document:
         flat, position = self._flat, 0
@@ -98,7 +100,7 @@ class _Walk:
             found = _INTEREST.search(flat, position)
             while table is not None and table.start < position:
                 table = next(coming, None)
-            if table is not None and (found is None or table.start <= found.start()):
+            if table is not None and (found is None or self._comes_first(table, found)):
                 rows, cuts, finished = table_rows(self._text, flat, table, self._book)
                 self._add(Region("table", table.start, table.end, tuple(rows), tuple(cuts), finished))
                 position = table.end
@@ -107,12 +109,19 @@ class _Walk:
             else:
                 position = at[found.lastgroup or ""](found)
         open_fence = self._fences[-1] if self._fences and self._fences[-1].end < 0 else None
+        if self._group is not None:
+            self._unfinished(len(flat))
         if open_fence and open_fence.info and not flat[open_fence.start :].strip():
             self._unfinished(open_fence.start)
         regions = label(self._regions, self._fences, flat, self._visible)
         if self._guess and not (len(regions) == 1 and regions[0].alone):
             regions = [replace(region, quoted=True) for region in regions]
         return Document(tuple(regions), self._visible)
+
+    @staticmethod
+    def _comes_first(table: Table, found: re.Match[str]) -> bool:
+        """Whether a table is next: nothing stands before it, and its header is cells and nothing else."""
+        return found.start() >= table.body or (found.start() >= table.start and found.lastgroup == "pipe")
 
     def _add(self, region: Region) -> None:
         self._budget.take()
@@ -123,7 +132,7 @@ class _Walk:
         fenced = bool(self._fences) and self._fences[-1].end < 0
         level = "rows" if region.kind != "json" or not region.sound else "fence" if fenced else "scan"
         group = region.start if self._group is None else self._group
-        self._regions.append(replace(region, quoted=quoted or self._uncertain, group=group, level=level))
+        self._regions.append(replace(region, quoted=quoted, uncertain=self._uncertain, group=group, level=level))
 
     def _unfinished(self, start: int) -> int:
         """The text ends in the bare beginning of an answer, or in a section that is never closed."""
@@ -156,9 +165,13 @@ class _Walk:
         doubt = self._doubt(container)
         if container.closed and _LEFTOVER.match(self._flat, end):
             doubt = start
+        elif not container.closed and container.broken and doubt is not None:
+            self._rescans.take()
+            end = max(doubt, start) + 1
         rows, cuts = self._trees.rows(container.tree, doubt)
         lone = isinstance(container.tree, Obj) and any(item.start == start for item in (*rows, *cuts))
-        self._add(Region("json", start, end, tuple(rows), tuple(cuts), container.closed and doubt is None, lone))
+        sound = container.closed and doubt is None
+        self._add(Region("json", start, end, tuple(rows), tuple(cuts), sound, lone, doubt_from=container.open if doubt is None else doubt))
         self._uncertain |= doubt is not None or (not container.closed and end < len(self._flat))
         return end
 
@@ -180,7 +193,7 @@ class _Walk:
     def _at_encoded(self, found: re.Match[str]) -> int:
         """JSON as a string, or with its quotes escaped, that is not the whole reply: an answer that nobody may read."""
         kind, _, end = next_token(self._text, self._flat, found.start())
-        if kind == "end":
+        if kind == "open":
             return self._unfinished(found.start())
         self._add(Region("stub", found.start(), end, sound=False))
         self._uncertain = True
@@ -188,7 +201,7 @@ class _Walk:
 
     def _at_pipe(self, found: re.Match[str]) -> int:
         """A line that begins with a pipe and is in no table: cells all the same, so no place for an answer."""
-        return self._unfinished(found.start()) if found.end() == len(self._flat) else found.end()
+        return self._unfinished(found.start()) if _END.match(self._flat, found.end()) else found.end()
 
     def _at_unthink(self, found: re.Match[str]) -> int:
         return self._forget(found.end(), guess=any(not region.sound for region in self._regions))
@@ -206,10 +219,14 @@ class _Walk:
         return end
 
     def _at_think(self, found: re.Match[str]) -> int:
+        if self._uncertain:
+            return found.end()
         end = end_of_thinking(self._flat, found.start())
         return end if end is not None else len(self._flat)
 
     def _at_comment(self, found: re.Match[str]) -> int:
+        if self._uncertain:
+            return found.end()
         end = self._flat.find("-->", found.end())
         return end + 3 if end >= 0 else self._unfinished(found.start())
 
@@ -223,7 +240,7 @@ class _Walk:
             return found.end()
         if not tag["close"]:
             return self._unfinished(tag.start()) if tag.end() == len(self._flat) else found.end()
-        if name in _OPAQUE_TAGS and not tag["slash"] and not tag["attributes"].endswith("/"):
+        if name in _OPAQUE_TAGS and not self._uncertain and not tag["slash"] and not tag["attributes"].endswith("/"):
             end = self._flat.find(f"</{tag['name']}>", tag.end())
             return end + len(name) + 3 if end >= 0 else self._unfinished(tag.start())
         if name in _WRAPPER_TAGS:

@@ -12,6 +12,8 @@ MAX_DEPTH = 40
 """Brackets that are open at a time; answers nest a few levels deep."""
 MAX_REGIONS = 4_000
 """Separate candidates."""
+MAX_RESCANS = 3
+"""Broken containers that reach to the end of the text: what they swallow is read again, for contradictions."""
 MAX_TOKENS = 50_000
 """Tokens of JSON that is not JSON by the letter, and fields of any: a row has about twenty."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from verdict_parsers._ids import IdBook
@@ -39,6 +39,9 @@ def pool(regions: Sequence[Region], text: str, book: IdBook) -> Parsed:
             verdicts[name] = verdict
         elif unjudged[name] == "null" and verdict:
             abstained[name] = verdict
+    for name in _mentioned(regions, text, verdicts):
+        del verdicts[name]
+        unjudged[name] = "unreadable"
     return Parsed(verdicts, unjudged, abstained, tuple(_warnings(regions, void)))
 
 
@@ -54,7 +57,7 @@ def _with_nameless(region: Region, book: IdBook) -> Region:
 
 def _decide(name: str, found: Sequence[tuple[Region, Row]]) -> tuple[str, Verdict | None]:
     """Why the row is unjudged ("" when it is judged), and its verdict or its abstention."""
-    certain = [(region, row) for region, row in found if not (region.quoted or row.doubtful)]
+    certain = [(region, row) for region, row in found if not (region.quoted or region.uncertain or row.doubtful)]
     if not certain:
         return "quoted" if found else "missing", None
     answers = [row.answer for _, row in found]
@@ -63,7 +66,7 @@ def _decide(name: str, found: Sequence[tuple[Region, Row]]) -> tuple[str, Verdic
     state = answers[0].state
     if not same or state == "conflict" or any(len(row.ids) > 1 for _, row in found):
         return "conflict", None
-    if state == "unreadable":
+    if state in {"unreadable", "silent"}:
         return "unreadable", None
     region, row = min(certain, key=lambda pair: (pair[1].answer.level is None, _TRUST.index(pair[0].level)))
     answer = row.answer
@@ -87,33 +90,40 @@ def _voided(regions: Sequence[Region], text: str, book: IdBook) -> set[str]:
     """
     void: set[str] = set()
     standing: dict[int, set[str]] = {}
-    for n, region in enumerate(regions):
-        if not region.sound:
-            kept = {region.group, *(_stream(regions, text, book) if n == len(regions) - 1 else ())}
-            for group in standing.keys() - kept:
+    stream, unfinished = _stream(regions, text, book)
+    for region in regions:
+        last = region is regions[-1]
+        silent = any(row.answer.state == "silent" for row in region.rows)
+        if not region.sound or (last and (unfinished or silent)):
+            for group in standing.keys() - {region.group, *(stream if last else ())}:
                 void |= standing.pop(group)
         standing.setdefault(region.group, set()).update(name for row in region.rows for name in row.ids)
     return void
 
 
-def _stream(regions: Sequence[Region], text: str, book: IdBook) -> list[int]:
-    """The groups that make one container with the last, unfinished row: rows one after another (NDJSON), nothing between,
-    in the order of the block. A quoted row before the answer would stand out of order, or name the same id."""
-    last = regions[-1]
-    names = [name for cut in last.cuts for name in cut.ids]
-    groups: list[int] = []
-    if not last.lone or len(names) != 1:
-        return groups
-    order, after = book.order[names[0]], last
-    for region in reversed(regions[:-1]):
-        if region.kind != last.kind or not region.lone or text[region.end : after.start].strip(", \t\r\n"):
+def _stream(regions: Sequence[Region], text: str, book: IdBook) -> tuple[set[int], bool]:
+    """The groups of the rows that a reply ends with, one after another and nothing between (NDJSON, XML, a table), in the
+    order of the block; and whether rows may be missing behind the last: nothing in such a stream says that it is over.
+
+    Out of order they are no stream, for a quoted row that stands before the answer may be among them.
+    """
+    rows: list[str] = []
+    groups: set[int] = set()
+    after: Region | None = None
+    for region in reversed(regions):
+        ids = [name for item in (*region.rows, *region.cuts) for name in item.ids]
+        joined = after is None or (after.kind == region.kind and _BLANK.fullmatch(text[region.end : after.start]))
+        if region.quoted or not joined or not ids or not (region.kind == "table" or (region.lone and len(ids) == 1)):
             break
-        places = [book.order[name] for row in region.rows for name in row.ids]
-        if len(places) != 1 or places[0] >= order:
-            return []
-        order, after = places[0], region
-        groups.append(region.group)
-    return groups
+        places = [book.order[name] for name in (*ids, *rows)]
+        if any(a >= b for a, b in zip(places, places[1:], strict=False)):
+            groups.clear()
+            break
+        rows[:0] = ids
+        groups.add(region.group)
+        after = region
+    at_end = bool(rows) and _BLANK.fullmatch(text[regions[-1].end :]) is not None
+    return groups, at_end and rows == list(book.order)[: len(rows)] and len(rows) < len(book.order)
 
 
 def _repeats(regions: Sequence[Region], text: str) -> bool:
@@ -142,6 +152,18 @@ def _begun_again(
     return again
 
 
+def _mentioned(regions: Sequence[Region], text: str, names: Iterable[str]) -> set[str]:
+    """The ids that stand, marked off as a value, in text that could not be read: it may say otherwise of them."""
+    doubts = [region.doubt_from for region in regions if region.doubt_from is not None]
+    if not doubts:
+        return set()
+    return {
+        name
+        for name in names
+        if re.compile(rf"(?:^|[\"'“”>|`])\s*+{re.escape(name)}\s*+[\"'“”<|`]", re.I | re.M).search(text, min(doubts))
+    }
+
+
 def _warnings(regions: Sequence[Region], void: set[str]) -> Iterator[str]:
     for region in regions:
         for cut in region.cuts:
@@ -149,7 +171,7 @@ def _warnings(regions: Sequence[Region], void: set[str]) -> Iterator[str]:
         for row in region.rows:
             if row.mended:
                 yield f"{', '.join(row.ids)}: a quote is not escaped; json_repair read the row"
-            elif region.quoted or row.doubtful:
+            elif region.quoted or region.uncertain or row.doubtful:
                 yield f"{', '.join(row.ids) or 'a row without id'}: quoted, an example, or behind broken text"
     if void:
         yield f"{', '.join(sorted(void))}: an unfinished answer follows"

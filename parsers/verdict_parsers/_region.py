@@ -17,8 +17,9 @@ _TAIL = re.compile(rf"{SKIP}(?:(?:`++|~{{3,}}+){SKIP})?")
 class Region:
     """One candidate: a JSON container, an XML row, a table, or the bare beginning ("stub") of an answer.
 
-    `sound`: finished, and nothing of it uncertain. `lone`: the object or element is itself a row. Regions of one `group`
+    `sound`: finished, and nothing of it a guess. `quoted`: the prose says so. `uncertain`: it stands behind broken text. `lone`: the object or element is itself a row. Regions of one `group`
     stand in the same container. `alone`: the whole reply, or its only fenced block. `level` as in `recovered_by`.
+    `doubt_from`: where text starts that could not be read, or that is a string without end.
     """
 
     kind: str
@@ -29,9 +30,11 @@ class Region:
     sound: bool = True
     lone: bool = False
     quoted: bool = False
+    uncertain: bool = False
     group: int = -1
     level: str = "rows"
     alone: bool = False
+    doubt_from: int | None = None
 
 
 @dataclass(slots=True)

@@ -47,7 +47,7 @@ def row_of(fields: Fields, book: IdBook, start: int, end: int, key_id: str | Non
     if key_id is not None:
         both = tuple(dict.fromkeys((key_id, *(ids or ()))))
         return Row(both, answer if ids is not None else Answer("conflict"), start, end, answer.echo)
-    if ids is None or (not ids and names_something(fields)):
+    if ids is None or (not ids and (names_something(fields) or answer.state == "silent")):
         return None
     return Row(ids, answer, start, end, answer.echo)
 
@@ -111,18 +111,20 @@ class TreeReader:
 
     def _below(self, node: Obj, place: _Place) -> Iterator[Row | Cut]:
         """What stands below the object's keys: an id, a wrapper, a reason, or anything else."""
-        names_a_row = place.key_id is not None or names_something(node.pairs)
-        is_row = names_a_row and answer_of(node.pairs) is not None
+        speaks = place.key_id is not None or names_something(node.pairs)
+        answer = answer_of(node.pairs)
+        answers = answer is not None and answer.state != "silent"
+        is_row = speaks and (answers or place.key_id is not None or bool(self._book.named(node.pairs)))
         keys = [self._book.match(key) or squash(key) for key, _ in node.pairs]
         times = Counter(keys)
         for n, (key, (_, value)) in enumerate(zip(keys, node.pairs, strict=True)):
             if key in self._book.order:
-                found = self._keyed(node, n, key, place.below(doubtful=is_row, nameless=False))
+                found = self._keyed(node, n, key, place.below(doubtful=is_row or (speaks and not node.closed), nameless=False))
             elif key in OPAQUE_KEYS or not isinstance(value, Obj | list):
                 continue
             else:
                 doubtful = is_row or key not in WRAPPER_KEYS
-                found = self._walk(value, place.below(doubtful=doubtful, nameless=not names_a_row))
+                found = self._walk(value, place.below(doubtful=doubtful, nameless=not speaks))
             for item in found:
                 if times[key] > 1 and isinstance(item, Row):
                     item = replace(item, answer=Answer("conflict"))

@@ -57,9 +57,10 @@ def table_rows(text: str, flat: str, table: Table, book: IdBook) -> tuple[list[R
         start, end = line.span()
         cells = _cells(text, flat, start, end)
         fields = [(key, field_value(squash(key), cell)) for key, cell in zip(header, cells, strict=False)]
-        if end == len(flat) and not line[0].endswith("\n") and not (closes and line[0].rstrip().endswith("|")):
+        complete = len(cells) == len(header)
+        if end == len(flat) and not line[0].endswith("\n") and not (complete and closes and line[0].rstrip().endswith("|")):
             cuts.append(Cut(book.named(fields) or (), start, end))
-        elif len(cells) == len(header):
+        elif complete:
             if row := row_of(fields, book, start, end):
                 rows.append(row)
         elif ids := book.named(fields):

@@ -31,12 +31,11 @@ _BODY = {
 
 
 class Token(NamedTuple):
-    """`kind` "stop" is where a container must end (a fence, the end of a thinking section), "end" the end of the text.
-
-    An unterminated string, comment or thinking section is the end of the text too.
+    """`kind` "stop" is where a container must end (a fence, the end of a thinking section), "end" the end of the text,
+    "open" a string that reaches to it. A comment or a thinking section that is never closed is the end of the text too.
     """
 
-    kind: Literal["mark", "string", "bare", "junk", "stop", "end"]
+    kind: Literal["mark", "string", "open", "bare", "junk", "stop", "end"]
     start: int
     end: int
 
@@ -48,7 +47,7 @@ def next_token(text: str, flat: str, position: int) -> Token:
         start, end = match.span(kind)
         if kind == "quote":
             body = _BODY[CLOSING_QUOTE[flat[start]]].match(text, end)
-            return Token("string", start, body.end()) if body else Token("end", len(text), len(text))
+            return Token("string", start, body.end()) if body else Token("open", start, len(text))
         if kind == "block":
             close = flat.find("*/", end)
             position = close + 2 if close >= 0 else len(text)

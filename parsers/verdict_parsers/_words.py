@@ -43,14 +43,15 @@ _NUMBER = re.compile(r"[+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?")
 _GAPS = re.compile(r"[\s_\-]+")
 _KEY_GAPS = re.compile(rf"[\s_\-{ZERO_WIDTH}]+")
 
-State = Literal["verdict", "null", "unreadable", "conflict", "example"]
+State = Literal["verdict", "null", "unreadable", "silent", "conflict", "example"]
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What the fields of one row say. `state` tells whether it is a verdict; only then do `hit` and `level` count.
 
-    "example": an echoed format line (`true|false`). `echo` marks a row whose reason is a placeholder.
+    "silent": a reason without a verdict. "example": an echoed format line (`true|false`). `echo` marks a row whose reason
+    is a placeholder.
     """
 
     state: State
@@ -82,14 +83,19 @@ def squash(key: str) -> str:
 
 
 def answer_of(fields: Fields) -> Answer | None:
-    """Read one row; None when it carries neither a verdict key nor a level. A key that stands twice is a conflict."""
+    """Read one row; None when it carries neither a verdict key, nor a level, nor a reason. A key twice is a conflict."""
     keys = [squash(key) for key, _ in fields]
     words = [word for key, (name, value) in zip(keys, fields, strict=True) if (word := _word(key, name, value))]
     levels = [value for key, (_, value) in zip(keys, fields, strict=True) if key == "level"]
     level = number(levels[0]) if levels else None
-    if not words and level is None:
+    if words:
+        word = _decide(words, keys)
+    elif level is not None:
+        word = _Word("verdict", None, f"level:{levels[0]}")
+    elif OPAQUE_KEYS.isdisjoint(keys):
         return None
-    word = _decide(words, keys) if words else _Word("verdict", None, f"level:{levels[0]}")
+    else:
+        word = _Word("silent")
     if len(set(keys)) < len(keys):
         word = _Word("conflict")
     reason = _text(value for key, (_, value) in zip(keys, fields, strict=True) if key in REASON_KEYS)

@@ -1,6 +1,6 @@
 """HarborRubric for verifiers 0.1.14 to 0.3.x, whose `Rubric` API verifiers 0.4 removed.
 
-verifiers ships an experimental class of the same name that runs a Harbor task's tests in a sandbox; this one is a judge.
+verifiers ships an experimental class of the same name, which runs a Harbor task's tests in a sandbox; this one judges.
 """
 
 from rubric_env.classic._environment import build_environment

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,9 @@ from rubric_env.classic._group import HarborRubricGroup
 from rubric_env.classic._rubric import HarborRubric
 from rubric_env.classic._sources import read_info
 from rubric_env.classic._verifiers import vf
-from rubric_env.classic._workspace import OUTPUT, TOOLS, make_workspace, remove_workspace
+from rubric_env.classic._workspace import OUTPUT, TOOLS, count_files, make_workspace, remove_workspace
 from rubric_env.harbor import InstanceError, dataset_rows, find_instances
+from rubric_env.scoring import AdvantageKind
 
 SYSTEM_PROMPT = """You are an experienced office professional working in a workspace of files.
 
@@ -43,7 +45,8 @@ class WorkspaceEnv(vf.StatefulToolEnv):
         info = read_info(state.get("info"))
         output = str(info.get("output_dir") or OUTPUT)
         try:
-            root = make_workspace(Path(str(info["inputs"])) if info.get("inputs") else None, output, self._keep)
+            inputs = Path(str(info["inputs"])) if info.get("inputs") else None
+            root = await asyncio.to_thread(make_workspace, inputs, output, self._keep)
         except OSError as error:
             raise vf.InfraError(f"workspace: {error}") from error
         state["submission_dir"], state["output_dir"] = str(root), output
@@ -66,13 +69,12 @@ class WorkspaceRubric(vf.Rubric):
     async def workspace_files(self, state: Any) -> float:
         """Files in the output directory when scoring began."""
         root = state.get("submission_dir")
-        folder = Path(root) / state["output_dir"] if root else None
-        return float(sum(p.is_file() for p in folder.rglob("*"))) if folder and folder.is_dir() else 0.0
+        return float(await asyncio.to_thread(count_files, Path(root) / state["output_dir"])) if root else 0.0
 
-    @vf.cleanup(priority=-100)  # type: ignore[untyped-decorator]
+    @vf.cleanup(priority=-100)
     async def delete_workspace(self, state: Any) -> None:
         if not self._keep and state.get("submission_dir"):
-            remove_workspace(Path(state["submission_dir"]))
+            await asyncio.to_thread(remove_workspace, Path(state["submission_dir"]))
 
 
 class AnswerRubric(vf.MathRubric):
@@ -88,7 +90,7 @@ def build_environment(
     judge: Mapping[str, Any] | None = None,
     rubric_weight: float = 1.0,
     math_weight: float = 0.0,
-    advantage: str | None = "mean",
+    advantage: AdvantageKind | None = "mean",
     max_turns: int = 12,
     system_prompt: str = SYSTEM_PROMPT,
     keep_workspaces: str | None = None,
@@ -102,7 +104,9 @@ def build_environment(
     """
     judge = dict(judge or {})
     if "api_key" in judge:
-        raise ValueError("judge.api_key would be written to metadata.json: set JUDGE_API_KEY, or give judge.api_key_file")
+        raise ValueError(
+            "judge.api_key would be written to metadata.json: set JUDGE_API_KEY, or give judge.api_key_file"
+        )
     if unknown := judge.keys() - JUDGE_ARGUMENTS:
         raise ValueError(f"judge: unknown {', '.join(sorted(unknown))}; known are {', '.join(sorted(JUDGE_ARGUMENTS))}")
     try:

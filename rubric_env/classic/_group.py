@@ -8,6 +8,7 @@ from typing import Any
 from rubric_env.classic._rubric import HarborRubric
 from rubric_env.classic._settle import open_group, settle
 from rubric_env.classic._verifiers import vf
+from rubric_env.scoring import AdvantageKind
 
 
 class HarborRubricGroup(vf.RubricGroup):
@@ -23,7 +24,7 @@ class HarborRubricGroup(vf.RubricGroup):
         twice = [name for name, n in Counter(r.name for r in judges).items() if n > 1]
         if twice:
             raise ValueError(f"two HarborRubrics share the name {twice[0]!r}: give each its own name=")
-        self._advantage = next((r.advantage for r in judges), "mean")
+        self._advantage: AdvantageKind = next((r.advantage for r in judges), "mean")
 
     async def score_group(self, states: list[Any]) -> None:
         if not states:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from verdict_parsers import JsonVerdictParser
 
@@ -18,11 +19,9 @@ from rubric_env.engine import JudgeEngine
 from rubric_env.harbor import InstanceError, result_json
 from rubric_env.judges import JudgeCallError, make_judge, resolve_credentials
 from rubric_env.rubric import RubricError, RubricSpec
-from rubric_env.scoring import FaultKind, Outcome, unscored
+from rubric_env.scoring import AdvantageKind, FaultKind, Outcome, unscored
 from rubric_env.settings import JudgeSettings, read_config
 from rubric_env.submission import SubmissionUnreadable, message_text
-
-ADVANTAGES = ("mean", "grpo", "rloo")
 
 QUESTION = """Decide whether the response answers the question as the reference does.
 
@@ -41,15 +40,16 @@ Answer with "yes" or "no" and nothing else."""
 class HarborRubric(vf.Rubric):
     """Judges every rollout against its rubric.json, block by block (SPEC 9).
 
-    All arguments are optional. `model`, `base_url`, `api_key` name the judge; without them `JUDGE_*`, then `OPENAI_*`,
-    then the settings file `config` are asked, key and URL always from one source. `settings` holds JudgeSettings fields.
-    `rubric` (rows, JSON text or a path), `instruction` and `reference` serve rollouts whose `info` brings none.
-    `policy_parser` is the policy's parser. `advantage` is "mean", "grpo" or "rloo"; None registers no group func, for
-    trainers that treat group funcs specially; advantages are then means. `name` prefixes every metric.
+    All arguments are optional. `model`, `base_url` and `api_key` (a text, or a function that returns one) name the
+    judge; without them `JUDGE_*`, the settings file `config` and `OPENAI_*` are asked, key and URL always as one pair
+    from one source. `settings` holds JudgeSettings fields. `rubric` (rows, JSON text or a path), `instruction` and
+    `reference` serve rollouts whose `info` brings none. `policy_parser` is the policy's parser. `advantage` is "mean",
+    "grpo" or "rloo"; None registers no group func, for trainers that treat group funcs specially, and advantages are
+    then means. `name` prefixes every metric.
 
-    Registers one reward func (weight 1), one zero-weight metric per coverage field, and the advantage as a group metric.
+    Registers one reward func (weight 1), a zero-weight metric per coverage field, and the advantage as a group metric.
     A rollout that could not be scored gets reward 0.0, `state["error"]`, advantage 0 and stays out of its group's
-    baseline. `state["judge_result"]` (also prefixed) holds every verdict as JSON: save it with `vf-eval -C judge_result`.
+    baseline. `state["judge_result"]` (also prefixed) holds every verdict as JSON; `vf-eval -C judge_result` saves it.
 
     Raises NoCredential, SettingsError, RubricError at construction, before any rollout is paid.
     """
@@ -64,18 +64,18 @@ class HarborRubric(vf.Rubric):
         instruction: str = "",
         reference: str = "",
         policy_parser: Any = None,
-        advantage: str | None = "mean",
+        advantage: AdvantageKind | None = "mean",
         name: str = "",
         *,
         config: str | Path | None = None,
         api_key_file: str | None = None,
         api_key_command: str | None = None,
     ):
-        if advantage is not None and advantage not in ADVANTAGES:
-            raise ValueError(f"advantage={advantage!r}: known are {', '.join(ADVANTAGES)} and None")
+        if advantage is not None and advantage not in get_args(AdvantageKind):
+            raise ValueError(f"advantage={advantage!r}: known are {', '.join(get_args(AdvantageKind))} and None")
         super().__init__(parser=policy_parser)
         self.name = name
-        self.advantage = advantage or "mean"
+        self.advantage: AdvantageKind = advantage or "mean"
         arguments = {**(settings or {}), **({"model": model} if model else {})}
         self.settings = JudgeSettings.load(arguments, config=config)
         self.defaults = Defaults(RubricSpec.parse(rubric) if rubric is not None else None, instruction, reference)
@@ -137,7 +137,7 @@ class HarborRubric(vf.Rubric):
                 self._mark(state, str(error))
             raise HarborJudgeError(str(error)) from error
 
-    @vf.cleanup  # type: ignore[untyped-decorator]
+    @vf.cleanup
     async def settle_group(self, state: Any) -> None:
         """After every rubric has scored: final advantages and step values; what the judging held is let go."""
         state.pop(self._outcome_key, None)
@@ -148,7 +148,7 @@ class HarborRubric(vf.Rubric):
                 member.pop(GROUP_KEY, None)
             self.engine.forget(group.token)
 
-    @vf.teardown  # type: ignore[untyped-decorator]
+    @vf.teardown
     async def close_judge(self) -> None:
         """Close this loop's connections and say what vf-eval's average hides. Runs several times, in several loops."""
         self._tally.report(self.name)
@@ -227,7 +227,9 @@ class HarborRubric(vf.Rubric):
         try:
             group = state.get(GROUP_KEY)
             scope = group.token if isinstance(group, Group) else ""
-            case = build_case(state, prompt, completion, answer, info, self.defaults, self.settings, scope)
+            sources = (state, prompt, completion, answer, info, self.defaults, self.settings, scope)
+            # It reads files: a folder of many must not hold up the other rollouts.
+            case = await asyncio.to_thread(build_case, *sources)
         except (SourceError, RubricError, InstanceError) as error:
             return unscored(FaultKind.SCORER_ERROR, str(error))
         except SubmissionUnreadable as error:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
-from rubric_env.scoring import advantages
+from rubric_env.scoring import AdvantageKind, advantages
 
 State = MutableMapping[str, Any]
 GROUP_KEY = "_judge_group"
@@ -21,16 +21,16 @@ GROUP_KEY = "_judge_group"
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """The states scored together; `preset` says per state and step which of reward and advantage the environment set."""
+    """The states scored together. `preset`: per state and step, whether the environment set reward and advantage."""
 
     states: Sequence[State]
     preset: Sequence[Sequence[tuple[bool, bool]]]
-    kind: str
+    kind: AdvantageKind
     token: str = field(default_factory=lambda: uuid4().hex)
     """Names the group to the engine, whose verdicts are shared within it."""
 
 
-def open_group(states: Sequence[State], kind: str) -> Group:
+def open_group(states: Sequence[State], kind: AdvantageKind) -> Group:
     """The group that these states are scored in, shared by all rubrics that score them."""
     known = states[0].get(GROUP_KEY)
     if isinstance(known, Group) and [id(s) for s in known.states] == [id(s) for s in states]:

@@ -52,7 +52,10 @@ def build_case(
     settings: JudgeSettings,
     group: str = "",
 ) -> Case:
-    """Everything that one judging needs; `group` is the scope in which verdicts are shared. Raises SourceError, RubricError, InstanceError or SubmissionUnreadable."""
+    """Everything that one judging needs; `group` is the scope in which verdicts are shared.
+
+    Raises SourceError, RubricError, InstanceError or SubmissionUnreadable.
+    """
     facts = read_info(info)
     instance = Instance.load(Path(str(facts["instance"]))) if facts.get("instance") else None
     return Case(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import tempfile
 from pathlib import Path
@@ -31,13 +32,9 @@ def remove_workspace(root: Path) -> None:
     shutil.rmtree(root, ignore_errors=True)
 
 
-def _inside(workspace: str, path: str) -> Path:
-    root = Path(workspace).resolve()
-    wanted = root / path.removeprefix("/app/").lstrip("/")
-    resolved = wanted.resolve()
-    if not resolved.is_relative_to(root):
-        raise WorkspaceError(f"{path}: outside the workspace")
-    return resolved
+def count_files(folder: Path) -> int:
+    """Files at or below `folder`; 0 when it does not exist."""
+    return sum(path.is_file() for path in folder.rglob("*")) if folder.is_dir() else 0
 
 
 async def list_files(path: str = ".", workspace: str = "") -> str:
@@ -46,14 +43,7 @@ async def list_files(path: str = ".", workspace: str = "") -> str:
     Args:
         path: folder, relative to the workspace; "." is the workspace itself
     """
-    folder, root = _inside(workspace, path), Path(workspace).resolve()
-    if not folder.is_dir():
-        raise WorkspaceError(f"{path}: no such folder")
-    files = sorted(p for p in folder.rglob("*") if p.is_file() and not p.is_symlink())
-    lines = [f"{p.relative_to(root).as_posix()} ({p.stat().st_size} bytes)" for p in files[:FILE_LIMIT]]
-    if len(files) > FILE_LIMIT:
-        lines.append(f"… and {len(files) - FILE_LIMIT} more")
-    return "\n".join(lines) or "(empty)"
+    return await asyncio.to_thread(_list, path, workspace)
 
 
 async def read_file(path: str, workspace: str = "") -> str:
@@ -62,13 +52,7 @@ async def read_file(path: str, workspace: str = "") -> str:
     Args:
         path: file, relative to the workspace
     """
-    file = _inside(workspace, path)
-    if not file.is_file():
-        raise WorkspaceError(f"{path}: no such file")
-    with file.open("rb") as stream:
-        data = stream.read(READ_LIMIT + 1)
-    text = data[:READ_LIMIT].decode("utf-8", "replace")
-    return text + (f"\n… cut at {READ_LIMIT} bytes" if len(data) > READ_LIMIT else "")
+    return await asyncio.to_thread(_read, path, workspace)
 
 
 async def write_file(path: str, content: str, workspace: str = "") -> str:
@@ -78,11 +62,48 @@ async def write_file(path: str, content: str, workspace: str = "") -> str:
         path: file, relative to the workspace, for example output/report.md
         content: the whole text of the file
     """
-    file, root = _inside(workspace, path), Path(workspace).resolve()
+    return await asyncio.to_thread(_write, path, content, workspace)
+
+
+TOOLS = (list_files, read_file, write_file)
+
+
+def _inside(workspace: str, path: str) -> tuple[Path, Path]:
+    """The workspace and the file in it, links resolved. `/app` is what instructions call the workspace."""
+    root = Path(workspace).resolve()
+    wanted = (root / path.removeprefix("/app").lstrip("/")).resolve()
+    if not wanted.is_relative_to(root):
+        raise WorkspaceError(f"{path}: outside the workspace")
+    return root, wanted
+
+
+def _list(path: str, workspace: str) -> str:
+    root, folder = _inside(workspace, path)
+    if not folder.is_dir():
+        raise WorkspaceError(f"{path}: no such folder")
+    files = sorted(p for p in folder.rglob("*") if p.is_file() and not p.is_symlink())
+    lines = [f"{p.relative_to(root).as_posix()} ({p.stat().st_size} bytes)" for p in files[:FILE_LIMIT]]
+    if len(files) > FILE_LIMIT:
+        lines.append(f"… and {len(files) - FILE_LIMIT} more")
+    return "\n".join(lines) or "(empty)"
+
+
+def _read(path: str, workspace: str) -> str:
+    _, file = _inside(workspace, path)
+    if not file.is_file():
+        raise WorkspaceError(f"{path}: no such file")
+    with file.open("rb") as stream:
+        data = stream.read(READ_LIMIT + 1)
+    text = data[:READ_LIMIT].decode("utf-8", "replace")
+    return text + (f"\n… cut at {READ_LIMIT} bytes" if len(data) > READ_LIMIT else "")
+
+
+def _write(path: str, content: str, workspace: str) -> str:
+    root, file = _inside(workspace, path)
     data = content.encode("utf-8", "replace")
     if len(data) > WRITE_LIMIT:
         raise WorkspaceError(f"{path}: {len(data)} bytes, the limit is {WRITE_LIMIT}")
-    if not file.exists() and sum(1 for p in root.rglob("*") if p.is_file()) >= FILE_LIMIT:
+    if not file.exists() and count_files(root) >= FILE_LIMIT:
         raise WorkspaceError(f"{path}: the workspace already holds {FILE_LIMIT} files")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -90,6 +111,3 @@ async def write_file(path: str, content: str, workspace: str = "") -> str:
     except OSError as error:
         raise WorkspaceError(f"{path}: {error.strerror}") from None
     return f"wrote {len(data)} bytes to {file.relative_to(root).as_posix()}"
-
-
-TOOLS = (list_files, read_file, write_file)

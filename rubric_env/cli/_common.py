@@ -33,7 +33,14 @@ def say(text: str, style: str | None = None) -> None:
     console().print(text, style=style, markup=False, soft_wrap=True)
 
 
-def show_warning(message: Warning | str, category: Any, *_: Any) -> None:
+def show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: Any = None,
+    line: str | None = None,
+) -> None:
     """`warnings.showwarning` for a command: the message without file and line."""
     say(f"warning: {message}", style="yellow")
 

@@ -50,7 +50,9 @@ def _rollout(row: Mapping[str, Any], recordings: Sequence[Mapping[str, Any]]) ->
     info = row.get("info") or {}
     info = json.loads(info) if isinstance(info, str) else info
     result = row.get("judge_result") or {}
-    faults = Counter(str(item["fault"]) for item in (result.get("details") or {}).get("criteria", ()) if item.get("fault"))
+    faults = Counter(
+        str(item["fault"]) for item in (result.get("details") or {}).get("criteria", ()) if item.get("fault")
+    )
     scored = bool(metrics.get("judge_scored"))
     error = row.get("error") or {}
     return Rollout(
@@ -60,7 +62,8 @@ def _rollout(row: Mapping[str, Any], recordings: Sequence[Mapping[str, Any]]) ->
         score=float(row.get("reward") or 0.0) if scored else None,
         advantage=float(metrics.get("judge_advantage", 0.0)),
         coverage=float(metrics.get("judge_coverage", 0.0)),
-        faults=", ".join(f"{n} {kind}" for kind, n in faults.most_common(2)) or ("" if scored else str(error.get("message", ""))),
+        faults=", ".join(f"{n} {kind}" for kind, n in faults.most_common(2))
+        or ("" if scored else str(error.get("message", ""))),
         calls=int(metrics.get("judge_calls", 0)),
         tokens=int(metrics.get("judge_input_tokens", 0) + metrics.get("judge_output_tokens", 0)),
         seconds=float(metrics.get("judge_seconds", 0.0)),
@@ -102,7 +105,9 @@ def print_report(rows: Sequence[Rollout], folder: Path, agreement: str | None, l
     }
     if console().width >= WIDE:
         figures |= {"tokens": lambda row: str(row.tokens), "s": lambda row: f"{row.seconds:.1f}"}
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, title="Rubric-judged rollouts", title_justify="left")
+    table = Table(
+        box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, title="Rubric-judged rollouts", title_justify="left"
+    )
     table.add_column("instance and answer", no_wrap=True)
     for name in figures:
         table.add_column(name, justify="right", no_wrap=True)
@@ -124,8 +129,8 @@ def print_report(rows: Sequence[Rollout], folder: Path, agreement: str | None, l
         say(f"results: {path}  (every verdict with its reason under judge_result)")
     if not live:
         say(
-            "The scores above come from the local judge, which matches words, numbers and dates: good for seeing that the whole "
-            f"path works, not for judging quality. Measured on the recorded answers' own labels: {agreement}. "
+            "The scores above come from the local judge, which matches words, numbers and dates: good for seeing that "
+            f"the whole path works, not for judging quality. On the recorded answers' own labels it was {agreement} "
             "A real judge: JUDGE_API_KEY, JUDGE_BASE_URL, JUDGE_MODEL and POLICY_*, then `make demo LIVE=1`.",
             style="yellow",
         )

@@ -33,7 +33,7 @@ def demo(
     examples: Annotated[int, typer.Option("-n", help="instances; -1 = all", min=-1)] = -1,
     as_json: Annotated[bool, typer.Option("--json", help="the summary as JSON on stdout")] = False,
 ) -> None:
-    """Run vf-eval on the shipped instances: rollouts, files, evidence, judge calls, parser, score, reward, advantages."""
+    """Run vf-eval on the shipped instances: rollouts, files, evidence, judge calls, scores, rewards, advantages."""
     home = importlib.util.find_spec("harbor_gdp")
     if home is None or home.origin is None or importlib.util.find_spec("verifiers") is None:
         raise CommandError("the demo needs the environment harbor-gdp and verifiers: run `make demo` in a checkout")
@@ -56,9 +56,10 @@ def demo(
             environment = _offline_environment(judge.base_url)
             policy = ["-m", replay.model, "-b", replay.base_url, "-k", "DEMO_POLICY_KEY"]
             calls = judge
-            say(f"judge   {judge.base_url}  local-lexical: a word-matching rule, not an LLM; it checks the wiring, not quality")
+            say(f"judge   {judge.base_url}  local-lexical: matches words, no LLM; it checks the wiring, not quality")
             say(f"policy  {replay.base_url}  replays {len(recordings)} recorded answers; no model runs")
-        total = rollouts * (len(list(instances.iterdir())) if examples < 0 else examples)
+        shipped = len(list(instances.glob("*/tests/rubric.json")))
+        total = rollouts * (shipped if examples < 0 else min(examples, shipped))
         command = [
             *(str(Path(sys.executable).parent / "vf-eval"), "harbor-gdp", *policy),
             *("-n", str(examples), "-r", str(rollouts), "-c", "32", "-s", "-d", "-C", "judge_result"),
@@ -118,7 +119,9 @@ def _run(command: list[str], environment: Mapping[str, str], folder: Path, total
         try:
             for done in _poll(process, folder):
                 asked = f", {judge.requests} judge calls" if judge is not None else ""
-                progress.update(bar, completed=done, description=f"rollouts{asked}" if done or asked else "starting vf-eval")
+                progress.update(
+                    bar, completed=done, description=f"rollouts{asked}" if done or asked else "starting vf-eval"
+                )
         except KeyboardInterrupt:
             _stop(process)
             raise CommandError(f"interrupted; finished rollouts are kept in {folder}", 130) from None
@@ -147,6 +150,6 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def _agreement(instances: Path) -> str:
-    from rubric_env.local import agreement
+    from rubric_env.local import SAMPLES_NOTE, agreement
 
-    return str(agreement(instances))
+    return f"{agreement(instances)}. {SAMPLES_NOTE}"

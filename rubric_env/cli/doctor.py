@@ -44,9 +44,7 @@ def doctor(
             table.add_column(column, overflow="fold")
         colours = {"ok": "green", "missing": "yellow", "failed": "bold red"}
         for check in checks:
-            table.add_row(
-                check.name, f"[{colours[check.state]}]{check.state}[/]", check.detail.replace("[", r"\[")
-            )
+            table.add_row(check.name, f"[{colours[check.state]}]{check.state}[/]", check.detail.replace("[", r"\["))
         console().print(table)
     if failed := [check.name for check in checks if check.state == "failed"]:
         raise CommandError(f"failed: {', '.join(failed)}")

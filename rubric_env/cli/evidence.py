@@ -15,7 +15,9 @@ def evidence(
     out: Annotated[Path, typer.Option("-o", "--out", help="folder for the pack")],
     reply: Annotated[Path | None, typer.Option(help="the policy's final reply, as a text file")] = None,
     tokens: Annotated[int, typer.Option(help="budget, in estimated tokens", min=1000)] = 100_000,
-    as_json: Annotated[bool, typer.Option("--json", help="accepted everywhere; this command always prints JSON")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="accepted everywhere; this command always prints JSON")
+    ] = False,
 ) -> None:
     """Write what a judge would be shown of a submission, and print its summary."""
     from rubric_env.evidence import build_pack

@@ -33,10 +33,12 @@ def lint(
         found.update({str(instance): lint_instance(instance) for instance in instances})
     if as_json:
         emit([{"path": path, **asdict(finding)} for path, findings in found.items() for finding in findings])
-    for path, findings in found.items() if not as_json else ():
-        for item in findings:
-            console().print(f"[bold]{item.severity}[/] ", end="", style="red" if item.severity == "error" else "yellow")
-            say(f"{path}{f' {item.row}' if item.row else ''}: {item.message} ({item.code})")
+    else:
+        for name, findings in found.items():
+            for item in findings:
+                colour = "red" if item.severity == "error" else "yellow"
+                console().print(f"[bold]{item.severity}[/] ", end="", style=colour)
+                say(f"{name}{f' {item.row}' if item.row else ''}: {item.message} ({item.code})")
     errors = sum(item.severity == "error" for findings in found.values() for item in findings)
     warned = sum(map(len, found.values())) - errors
     say(f"{len(found)} rubrics: {errors} errors, {warned} warnings")

@@ -11,7 +11,9 @@ from rubric_env.cli._common import CommandError
 
 def local_judge(
     port: Annotated[int, typer.Option(help="port on 127.0.0.1; 0 = a free one", min=0, max=65535)] = 8377,
-    engine: Annotated[Literal["lexical", "llama"], typer.Option(help="lexical rule, or a very small real LLM")] = "lexical",
+    engine: Annotated[
+        Literal["lexical", "llama"], typer.Option(help="lexical rule, or a very small real LLM")
+    ] = "lexical",
 ) -> None:
     """Serve the offline judge on loopback until Ctrl-C: a wiring aid, not a judge of quality."""
     from rubric_env.local import LocalError, serve_local_judge

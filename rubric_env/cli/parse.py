@@ -16,7 +16,9 @@ def parse(
     ids: Annotated[str, typer.Option("--ids", help="the block's row ids, separated by commas")],
     texts: Annotated[Path | None, typer.Option(help="JSON {id: text}: answers that name a row by its text")] = None,
     marker: Annotated[str | None, typer.Option(help="the line after which the answer stands")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="accepted everywhere; this command always prints JSON")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="accepted everywhere; this command always prints JSON")
+    ] = False,
 ) -> None:
     """Read verdicts out of a judge's reply, or say why a row has none. Exit 1 when any row is unjudged."""
     from verdict_parsers import parse_verdicts

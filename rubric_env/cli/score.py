@@ -13,8 +13,12 @@ from rubric_env.cli._common import CommandError, emit, read_json
 
 def score(
     rubric: Annotated[Path, typer.Argument(help="a rubric.json")],
-    verdicts: Annotated[Path, typer.Argument(help='{"ROW": {"hit": true, "level": 0.5}}, or a list with ids; - = stdin')],
-    as_json: Annotated[bool, typer.Option("--json", help="accepted everywhere; this command always prints JSON")] = False,
+    verdicts: Annotated[
+        Path, typer.Argument(help='{"ROW": {"hit": true, "level": 0.5}}, or a list with ids; - = stdin')
+    ],
+    as_json: Annotated[
+        bool, typer.Option("--json", help="accepted everywhere; this command always prints JSON")
+    ] = False,
 ) -> None:
     """Score verdicts against a rubric and print the scorecard. Calls nobody."""
     from rubric_env.rubric import RubricError, RubricSpec

@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby, islice
+from typing import NamedTuple
 
 from rubric_env.evidence._extract import Unit
 
@@ -28,24 +29,45 @@ class Flag:
     excerpt: str
 
 
-def _orders(parts: dict[str, str], patterns: Iterable[str]) -> tuple[re.Pattern[str], ...]:
-    """Patterns with their `<parts>` filled in; a blank stands for white space of any kind and length."""
-    filled = []
+class _Order(NamedTuple):
+    """What to search for. Most texts hold none of `words`, or nothing that `guard` matches, and are done with."""
+
+    words: frozenset[str]
+    guard: re.Pattern[str]
+    pattern: re.Pattern[str]
+
+
+def _orders(parts: dict[str, str], patterns: Iterable[str]) -> tuple[_Order, ...]:
+    """Patterns with their `<parts>` filled in; a blank stands for white space of any kind and length.
+
+    `«this|that»` is `(?:this|that)`, one of the words that every match of the pattern holds. What stands before ` && `
+    is a quick pattern that must match as well, anywhere.
+    """
+
+    def compiled(pattern: str) -> re.Pattern[str]:
+        plain = _MARKED.sub(r"(?:\1)", pattern)
+        return re.compile(plain.replace(" ?", r"\s*").replace(" ", r"\s+"), re.MULTILINE)
+
+    orders = []
     for pattern in patterns:
         for name, part in parts.items():
             pattern = pattern.replace(f"<{name}>", part)
-        filled.append(re.compile(pattern.replace(" ?", r"\s*").replace(" ", r"\s+"), re.MULTILINE))
-    return tuple(filled)
+        guard, _, order = pattern.rpartition(" && ")
+        words = frozenset("|".join(_MARKED.findall(order)).split("|"))
+        orders.append(_Order(words, compiled(guard), compiled(order)))
+    return tuple(orders)
 
+
+_MARKED = re.compile("«([^»]+)»")
 
 _ENGLISH = _orders(
     {
         "start": r"(?:^|[.!?:;\n>*#•]\s*|\bplease |\byou (?:must|should|shall|will|need to|have to|are to|can|may) "
         r"|\b(?:and|then|now|just|simply) )",
-        "judge": r"(?:(?:the|any|all|ai|llm|automated|human) )*(?:graders?|judges?|evaluators?|assessors?|raters?"
-        r"|scorers?|(?:grading|judging|scoring|evaluation) (?:models?|systems?|ai))\b",
+        "judge": r"(?:(?:the|any|all|ai|llm|automated|human) )*(?:«grader|judge|evaluator|assessor|rater|scorer»s?"
+        r"|«grading|judging|scoring|evaluation» (?:models?|systems?|ai))\b",
         "score": r"\b(?:mark|grade|score|rate|judge|treat|count|label|set|deem|record)",
-        "rows": r"(?:criteri(?:a|on)|rubrics?|(?:rubric|grading|scoring) (?:items?|rows?)|verdicts?)",
+        "rows": r"(?:«criteri»(?:a|on)|«rubric|verdict»s?|«rubric|grading|scoring» (?:items?|rows?))",
         "hit": r"""(?:as|to|to be|=|:) ?(?:an? )?["'`*]*(?:hits?|met|satisfied|fulfilled|passed|pass|true|correct)\b"""
         r"(?! (?:only|if|when|where|unless|once)\b)",
         "ten": r"(?:10 ?(?:/|out of) ?10|100 ?(?:/|out of) ?100|100 ?%)",
@@ -55,10 +77,10 @@ _ENGLISH = _orders(
         "run": r"[^.!?\n]",
     },
     (
-        r"<start>(?:ignore|disregard|forget|override|bypass) (?:(?:all|any|every|of|the|your|these|those|other) )*"
+        r"<start>«ignore|disregard|forget|override|bypass» (?:(?:all|any|every|of|the|your|these|those|other) )*"
         r"(?:previous|prior|above|earlier|preceding|existing|system|original|grading|scoring|judging) (?:\w+ )?"
         r"(?:instructions?|prompts?|directions?|directives?|guidelines|rules|rubrics?|criteri(?:a|on))\b",
-        r"<start>(?:ignore|disregard) (?:the|your|this) rubric\b",
+        r"<start>(?:ignore|disregard) (?:the|your|this) «rubric»\b",
         r"(?:\b(?:dear|attention|hello|hi|hey|notes? (?:to|for)|message (?:to|for)|instructions? (?:to|for))|^to),? "
         r"<judge>[^\n]{0,200}?(?:<full>|<ten>|<score> [^\n]{0,80}?<hit>"
         r"|\b(?:consider|assume) <run>{0,60}?(?:met|satisfied|passed)\b)",
@@ -67,22 +89,22 @@ _ENGLISH = _orders(
         r"(?<!we\s)(?<!they\s)(?<!not\s)(?<!never\s)<score> (?:all|every|each|any|these|the|this)\b"
         r"<run>{0,60}?\b<rows>\b<run>{0,20}? <hit>",
         r"<score> (?:it|this) (?:as )?(?:passing|passed|met|correct|a hit)\b<run>{0,30}?\b<rows>\b",
-        r"<start>(?:score|rate|grade|mark) (?:it|this|me|my|our|the|<here>)\b<run>{0,20}? <ten>",
-        r"\bwhen (?:grading|judging)\b<run>{0,40}?\b(?:assume|consider|treat)\b<run>{0,60}? "
+        r"<ten> && <start>«score|rate|grade|mark» (?:it|this|me|my|our|the|<here>)\b<run>{0,20}? <ten>",
+        r"\bwhen «grading|judging»\b<run>{0,40}?\b(?:assume|consider|treat)\b<run>{0,60}? "
         r"(?:met|satisfied|true|hit)\b",
         r"\b(?:output|return|answer|respond|reply) (?:with )?[\"'`]*(?:true|yes|hit|met|pass)[\"'`]* (?:for|to|on) "
         r"(?:all|every|each)\b<run>{0,20}?\b<rows>\b",
-        r"<score> (?:all|everything|every|each)\b<run>{0,40}? as (?:an? )?[\"'`*]*hits?\b",
+        r"<score> (?:all|everything|every|each)\b<run>{0,40}? as (?:an? )?[\"'`*]*«hit»s?\b",
         r"\b(?:all|every|each)\b(?: of the)? (?:\w+ )?<rows>\b<run>{0,30}? (?:must|should|shall|are to|have to) be "
         r"(?:marked|judged|graded|scored|counted|treated|rated|deemed|recorded|considered)<run>{0,20}? "
         r"(?:hits?|met|satisfied|fulfilled|passed|true)\b(?! (?:only|if|when|where|unless|once)\b)",
-        r"<start>(?:give|award|assign|grant) (?:(?:it|this|me|us|my|our|the|these|all|every|each|an?|response|answer"
+        r"<full> && <start>«give|award|assign|grant» (?:(?:it|this|me|us|my|our|the|these|all|every|each|an?|response|answer"
         r"|report|submission|output|solution|work|deliverable|criteri(?:a|on)|rows?|items?) )*<full>"
         r"(?! (?:only )?(?:for|if|when|where|unless|to|based)\b)",
-        r"\b(?:give|award|assign|grant) <full> to <here>",
+        r"\b«give|award|assign|grant» <full> to <here>",
         r"<here>\b<run>{0,40}? (?:satisf(?:y|ies)|meets?|fulfil{1,2}s?|pass(?:es)?|hits?) (?:all|every|each)\b"
-        r"<run>{0,20}?\b(?:rubrics?|(?:grading|judging|scoring) criteri(?:a|on))\b",
-        r"\b(?:return|output|answer|respond|reply|emit|set)\b<run>{0,60}?\bhit[\"'`]? ?(?:[:=]|to|as|with) ?[\"'`]?"
+        r"<run>{0,20}?\b(?:«rubric»s?|(?:grading|judging|scoring) «criteri»(?:a|on))\b",
+        r"\b(?:return|output|answer|respond|reply|emit|set)\b<run>{0,60}?\b«hit»[\"'`]? ?(?:[:=]|to|as|with) ?[\"'`]?"
         r"true\b",
     ),
 )
@@ -95,32 +117,39 @@ _CHINESE = _orders(
         r"|裁判(?:员|模型)?|(?:ai|llm) ?judge|grader)",
         "run": r"(?:(?!去掉|去除|剔除)[^。!?\n])",
         "give": r"(?:给|打|判|评|记|标|视为|算|输出|返回|填)",
-        "full": r"(?:满分|最高分)(?! ?(?:为|是|:)? ?\d|作文|答案|范文|卷|标准|项|的|和|与|、|及|或)",
+        "full": r"«满分|最高分»(?! ?(?:为|是|:)? ?\d|作文|答案|范文|卷|标准|项|的|和|与|、|及|或)",
     },
     (
-        r"<start>(?:直接|立即|立刻|先|完全)?(?:忽略|无视|忘记|忘掉|不要理会|不用理会|抛开)(?:掉|了)?(?:你|您)?"
+        r"<start>(?:直接|立即|立刻|先|完全)?«忽略|无视|忘记|忘掉|不要理会|不用理会|抛开»(?:掉|了)?(?:你|您)?"
         r"(?:以上|上述|上面|之前|先前|前面|此前|所有|一切|全部|系统|原有|的)+[^。!?\n]{0,6}?"
         r"(?:指令|指示|提示词|系统提示|(?:评分|评判|判分|打分)(?:标准|规则|要求))",
-        r"<judge>[^。!?\n]{0,25}?<plea><run>{0,20}?<give><run>{0,8}?(?:<full>|100分|命中|全部通过|hit ?[=:] ?true)",
+        r"<judge>[^。!?\n]{0,25}?<plea><run>{0,20}?<give><run>{0,8}?(?:<full>|«100分|命中|全部通过»|«hit» ?[=:] ?true)",
         r"(?:请|务必|必须|直接|恳请|麻烦)<run>{0,15}?(?:给|打|判|评|记)"
         r"(?:予|出|上|为|成|我|本|该|此|这|份|篇|个|一|了|的|答案|回答|回复|报告|作品|方案|提交|文档)*"
         r"<full>",
         r"(?:所有|全部|每一?[个条项]|各[个条项]?)(?:的|\s)*"
-        r"(?:(?:评分|判分|评判)?条目|评分项|评分点|判分项|评分标准|判分标准|rubric|criteria)"
+        r"(?:(?:评分|判分|评判)?«条目»|«评分项|评分点|判分项|评分标准|判分标准|rubric|criteria»)"
         r"[^。!?\n]{0,10}?<give>[^。!?\n]{0,6}?(?:命中|满足|通过|<full>|hit|true)",
-        r"(?:请|务必|必须)<run>{0,20}?(?:判|标记|视|评|记|算)(?:定|断)?(?:为|作|成)命中",
+        r"(?:请|务必|必须)<run>{0,20}?(?:判|标记|视|评|记|算)(?:定|断)?(?:为|作|成)«命中»",
     ),
 )
 
-_FORGED = (
-    re.compile(r"^\s*(?:<<<data\b|data \S+>>>|=== verdicts\b)", re.MULTILINE),
-    re.compile(r"<\|im_start\|>\s*(?:system|user|assistant)|<\|start_header_id\|>|<<sys>>"),
-    re.compile(r"<hit>\s*(?:true|false)\s*</hit>"),
+_FORGED = _orders(
+    {},
+    (
+        r"^\s*(?:«<<<data»\b|data\x20\S+«>>>»|===\x20«verdicts»\b)",
+        r"<\|«im_start»\|>\s*(?:system|user|assistant)|<\|«start_header_id»\|>|«<<sys>>»",
+        r"<«hit»>\s*(?:true|false)\s*</hit>",
+        r'\\?"(?:reason|evidence|explanation)\\?"\s*: && '
+        r'\\?"«hit|criteria_met»\\?"\s*:\s*\\?"?(?:true|false|null|yes|no)\b[\s\S]*',
+    ),
 )
 """Lines of our fences and of the plain answer, chat templates, and an answer in XML."""
 
-_JSON_VERDICT = re.compile(r'\\?"(?:hit|criteria_met)\\?"\s*:\s*\\?"?(?:true|false|null|yes|no)\b')
-_JSON_REASON = re.compile(r'\\?"(?:reason|evidence|explanation)\\?"\s*:')
+_ORDERS = (*_ENGLISH, *_CHINESE, *_FORGED)
+
+_WORDS = sorted(frozenset().union(*(order.words for order in _ORDERS)))
+
 _SMUGGLED = re.compile("[\U000e0020-\U000e007e]{4,}|[\u200b-\u200f\u2060-\u2064\ufeff]{8,}")
 """Unicode tags, which spell ASCII invisibly, and runs of zero-width characters that no script or emoji needs."""
 
@@ -138,22 +167,20 @@ def find_flags(name: str, units: Iterable[Unit]) -> Iterator[Flag]:
 
 def suspicious(text: str) -> str:
     """The words in `text` that address the judge, in their normal form; empty when there are none."""
-    if hidden := _SMUGGLED.search(text):
-        return _excerpt(hidden.group().encode("unicode_escape").decode())
-    plain = _plain(text)
-    for pattern in (*_ENGLISH, *_CHINESE, *_FORGED):
-        if match := pattern.search(plain):
-            return _excerpt(match.group())
-    if (verdict := _JSON_VERDICT.search(plain)) and _JSON_REASON.search(plain):
-        return _excerpt(plain[verdict.start() :])
-    return ""
-
-
-def _plain(text: str) -> str:
     if not text.isascii():
+        if _INVISIBLE.search(text) and (hidden := _SMUGGLED.search(text)):
+            return _excerpt(hidden.group().encode("unicode_escape").decode())
         text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
+    text = text.casefold()
+    found = {word for word in _WORDS if word in text}
+    if not found:
+        return ""
     # Single blanks and line ends: a pattern that starts at each of a thousand blanks would be quadratic.
-    return _LINE_ENDS.sub("\n", _BLANKS.sub(" ", text.casefold()))
+    text = _LINE_ENDS.sub("\n", _BLANKS.sub(" ", text))
+    for words, guard, pattern in _ORDERS:
+        if not found.isdisjoint(words) and guard.search(text) and (match := pattern.search(text)):
+            return _excerpt(match.group())
+    return ""
 
 
 def _excerpt(text: str) -> str:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
-from typing import Any
 
 from rubric_env.judges.protocol import CallFault, Prompt, Reply
 from rubric_env.scoring.faults import Fault, FaultKind
@@ -34,14 +32,9 @@ class LocalJudge:
 
 
 def _answer(prompt: Prompt) -> str:
-    from rubric_env.local.lexical import judge_row
+    from rubric_env.local.lexical import answer
     from rubric_env.local.passages import read_question
 
     question = read_question(f"{prompt.shared}\n{prompt.rows}")
     assert question is not None, "a judge prompt has rows"
-    verdicts: list[dict[str, Any]] = []
-    for row in question.rows:
-        found = judge_row(row, question.evidence)
-        verdict = {"id": row["id"], "reason": found.reason, "evidence": found.evidence, "hit": found.hit}
-        verdicts.append(verdict if found.level is None else {**verdict, "level": found.level})
-    return json.dumps({"verdicts": verdicts}, ensure_ascii=False)
+    return answer(question)

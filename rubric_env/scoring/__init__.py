@@ -1,6 +1,6 @@
 """Verdicts and faults to scores, rewards and outcomes (SPEC 3, 7 and 9). Pure: no calls, no files."""
 
-from rubric_env.scoring._advantages import advantages
+from rubric_env.scoring._advantages import AdvantageKind, advantages
 from rubric_env.scoring._levels import snap_level
 from rubric_env.scoring._outcome import Outcome, OutcomeContext, not_delivered, settle, unscored
 from rubric_env.scoring._score import RowScore, Scorecard, TagScore, score
@@ -8,6 +8,7 @@ from rubric_env.scoring.faults import ExitCode, Fault, FaultKind, prevailing
 from rubric_env.scoring.judgement import Judgement, RowVerdict, Usage
 
 __all__ = [
+    "AdvantageKind",
     "ExitCode",
     "Fault",
     "FaultKind",

@@ -49,7 +49,9 @@ def make_rubric(judge: Endpoint) -> Callable[..., HarborRubric]:
 def make_state(quality: str = "GOOD", *, info: Any = None, answer: str = "", steps: int = 1, **extra: Any) -> Any:
     """A finished rollout as an environment hands it to its rubric."""
     reply = [{"role": "assistant", "content": f"reply {quality}"}]
-    state = vf.State(input={"prompt": [{"role": "user", "content": "Who owns the total?"}], "answer": answer, "example_id": 0})
+    state = vf.State(
+        input={"prompt": [{"role": "user", "content": "Who owns the total?"}], "answer": answer, "example_id": 0}
+    )
     state["input"]["info"] = {} if info is None else info
     state["task"] = dict(state["input"])
     state["completion"] = reply

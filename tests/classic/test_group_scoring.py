@@ -1,4 +1,4 @@
-"""SPEC 9 and the traps of RubricGroup: reward, advantage and step values are those of the whole reward, in every order."""
+"""SPEC 9 and the traps of RubricGroup: reward, advantage and steps are those of the whole reward, in every order."""
 
 from __future__ import annotations
 
@@ -56,7 +56,10 @@ async def test_in_a_group_in_any_order_the_whole_reward_counts(make_rubric: Any,
 
 
 async def test_step_values_that_the_environment_set_stay(make_rubric: Any) -> None:
-    for build in (lambda: vf.RubricGroup([make_rubric(), monitor()]), lambda: HarborRubricGroup([monitor(), make_rubric()])):
+    for build in (
+        lambda: vf.RubricGroup([make_rubric(), monitor()]),
+        lambda: HarborRubricGroup([monitor(), make_rubric()]),
+    ):
         state = make_state("GOOD", steps=2)
         state["trajectory"][0]["reward"] = 0.3
         await score(build(), [state, make_state("BAD")])
@@ -95,7 +98,9 @@ async def test_without_a_group_func_nothing_asks_for_group_scoring_and_settling_
     assert [s["advantage"] for s in states] == pytest.approx([0.5, -0.5])
 
 
-@pytest.mark.parametrize("wrap", [lambda r: r, lambda r: vf.RubricGroup([r, monitor()]), lambda r: HarborRubricGroup([monitor(), r])])
+@pytest.mark.parametrize(
+    "wrap", [lambda r: r, lambda r: vf.RubricGroup([r, monitor()]), lambda r: HarborRubricGroup([monitor(), r])]
+)
 async def test_independent_scoring_works_despite_the_group_func(make_rubric: Any, wrap: Any) -> None:
     state = make_state("HALF")
     rubric = wrap(make_rubric())

@@ -16,7 +16,19 @@ from rubric_env.judges import NoCredential
 from tests.classic.conftest import RUBRIC, make_state, score, vf
 
 OUTPUT_COLUMNS = {
-    *("example_id", "prompt", "completion", "answer", "info", "task", "reward", "error", "timing", "metrics", "tool_defs"),
+    *(
+        "example_id",
+        "prompt",
+        "completion",
+        "answer",
+        "info",
+        "task",
+        "reward",
+        "error",
+        "timing",
+        "metrics",
+        "tool_defs",
+    ),
     *("is_completed", "is_truncated", "stop_condition", "token_usage", "error_chain", "long_error_chain", "advantage"),
     *("num_turns", "total_tool_calls"),
 }
@@ -24,7 +36,9 @@ OUTPUT_COLUMNS = {
 
 async def test_metrics_are_finite_floats_whatever_happened(make_rubric: Any) -> None:
     """A NaN in a zero-weight metric makes the reward NaN; None, text or lists become 0.0 with a log line."""
-    states = await score(make_rubric(), [make_state("GOOD"), make_state("LOST"), make_state("GOOD", error=vf.Error("earlier"))])
+    states = await score(
+        make_rubric(), [make_state("GOOD"), make_state("LOST"), make_state("GOOD", error=vf.Error("earlier"))]
+    )
     names = [set(state["metrics"]) for state in states]
     assert names[0] == names[1] == names[2]
     for state in states:
@@ -68,7 +82,9 @@ async def test_regenerate_sets_the_error_that_verifiers_retries(make_rubric: Any
         ({"submission_dir": "/nowhere/output"}, "/nowhere/output"),
     ],
 )
-async def test_broken_data_is_unscored_with_the_reason_and_raises_nothing(make_rubric: Any, judge: Any, info: Any, says: str) -> None:
+async def test_broken_data_is_unscored_with_the_reason_and_raises_nothing(
+    make_rubric: Any, judge: Any, info: Any, says: str
+) -> None:
     (state,) = await score(make_rubric(), [make_state("GOOD", info=info)])
     assert isinstance(state["error"], HarborJudgeError)
     assert says in str(state["error"])

@@ -20,7 +20,9 @@ RUBRIC = [
 ]
 
 
-def run(*arguments: object, stdin: str = "", cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(
+    *arguments: object, stdin: str = "", cwd: Path | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("JUDGE_", "OPENAI_"))}
     done = subprocess.run(
         [str(COMMAND), *map(str, arguments)],
@@ -77,7 +79,10 @@ def test_parse_prints_verdicts_and_says_what_is_unjudged(tmp_path: Path) -> None
 
 
 def test_lint_reports_every_file_and_exits_1_on_errors(tmp_path: Path, instance: Path) -> None:
-    bad = write(tmp_path / "bad.json", [{"id": "a", "description": "x", "weight": 1}, {"id": "a", "description": "y", "weight": 1}])
+    bad = write(
+        tmp_path / "bad.json",
+        [{"id": "a", "description": "x", "weight": 1}, {"id": "a", "description": "y", "weight": 1}],
+    )
     assert run("lint", instance).returncode == 0
     done = run("lint", bad, instance, "--json")
     assert done.returncode == 1
@@ -116,7 +121,9 @@ def test_judge_writes_result_and_reward(tmp_path: Path, instance: Path, endpoint
     assert len(endpoint.calls) == calls, "a second run must not pay again"
 
 
-def test_judge_that_cannot_score_says_why_and_leaves_no_reward(tmp_path: Path, instance: Path, endpoint: Endpoint) -> None:
+def test_judge_that_cannot_score_says_why_and_leaves_no_reward(
+    tmp_path: Path, instance: Path, endpoint: Endpoint
+) -> None:
     endpoint.rule(lambda call: True, "html")
     write(tmp_path / "sub" / "memo.md", "The ledger team owns it.")
     settings = {"JUDGE_MAX_TRIES": "1", "JUDGE_RESPLIT": "0", "JUDGE_API_KEY": "k", "JUDGE_BASE_URL": endpoint.base_url}
@@ -191,5 +198,8 @@ def test_help_reads_well_in_a_narrow_terminal() -> None:
 
 
 def test_start_up_is_quick_because_heavy_parts_load_late() -> None:
-    code = "import sys, rubric_env.cli; print([m for m in ('openai', 'verifiers', 'datasets', 'numpy') if m in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    heavy = ("openai", "verifiers", "datasets", "numpy")
+    code = f"import sys, rubric_env.cli; print([m for m in {heavy} if m in sys.modules])"
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    )

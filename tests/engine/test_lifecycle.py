@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from typing import Any
 
 import pytest
 
-from rubric_env.engine import Breaker, CallEvent, JudgeAborted
+from rubric_env.engine import Breaker, CallEvent, JudgeAborted, JudgeEngine
 from rubric_env.scoring import FaultKind, Outcome
 from tests.engine.conftest import Judging, case, faults, rows, until
+from tests.servers.endpoint import Endpoint
 from tests.servers.scenarios import SCENARIOS
 
 
@@ -90,18 +90,13 @@ async def test_an_observer_that_raises_harms_nobody(judging: Judging, caplog: py
     assert "observer is broken" in caplog.text
 
 
-def test_one_engine_serves_several_loops(judging_sync: Any) -> None:
-    engine = judging_sync.engine()
+def test_one_engine_serves_several_loops(endpoint: Endpoint) -> None:
+    engine = Judging(endpoint).engine()
     for _ in range(2):
         assert asyncio.run(_judge_and_close(engine)).reward == 1.0
 
 
-async def _judge_and_close(engine: Any) -> Outcome:
-    outcome: Outcome = await engine.judge(case(rows(4)))
+async def _judge_and_close(engine: JudgeEngine) -> Outcome:
+    outcome = await engine.judge(case(rows(4)))
     await engine.aclose()
     return outcome
-
-
-@pytest.fixture
-def judging_sync(endpoint: Any) -> Judging:
-    return Judging(endpoint)

@@ -35,7 +35,9 @@ def judge() -> Iterator[LocalJudgeServer]:
         yield server
 
 
-def vf_eval(policy: ReplayPolicyServer, judge_url: str, out: Path, *flags: str, **environment: str) -> tuple[int, list[dict[str, Any]], str]:
+def vf_eval(
+    policy: ReplayPolicyServer, judge_url: str, out: Path, *flags: str, **environment: str
+) -> tuple[int, list[dict[str, Any]], str]:
     """Exit code, the saved rollouts, and what vf-eval printed."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("JUDGE_", "OPENAI_"))}
     command = [
@@ -44,7 +46,15 @@ def vf_eval(policy: ReplayPolicyServer, judge_url: str, out: Path, *flags: str, 
     ]
     done = subprocess.run(
         command,
-        env={**clean, "JUDGE_API_KEY": "judge-secret", "JUDGE_BASE_URL": judge_url, "POLICY_KEY": "x", "HF_HUB_OFFLINE": "1", **environment},
+        env={
+            **clean,
+            "JUDGE_API_KEY": "judge-secret",
+            "JUDGE_BASE_URL": judge_url,
+            "JUDGE_MODEL": LocalJudgeServer.model,
+            "POLICY_KEY": "x",
+            "HF_HUB_OFFLINE": "1",
+            **environment,
+        },
         capture_output=True,
         text=True,
         timeout=240,
@@ -55,7 +65,9 @@ def vf_eval(policy: ReplayPolicyServer, judge_url: str, out: Path, *flags: str, 
 
 
 @pytest.mark.parametrize(
-    "flags", [(), ("--disable-env-server",), ("--disable-env-server", "-i")], ids=["env-server", "in-process", "independent"]
+    "flags",
+    [(), ("--disable-env-server",), ("--disable-env-server", "-i")],
+    ids=["env-server", "in-process", "independent"],
 )
 def test_whole_path_from_dataset_to_saved_results(
     policy: ReplayPolicyServer, judge: LocalJudgeServer, tmp_path: Path, flags: tuple[str, ...]
@@ -111,7 +123,16 @@ def test_a_users_own_folder_of_instances(policy: ReplayPolicyServer, judge: Loca
     (mine / "broken" / "tests").mkdir(parents=True)
     (mine / "broken" / "tests" / "rubric.json").write_text("[{]")
     code, rows, said = vf_eval(
-        policy, judge.base_url, tmp_path / "out", "-n", "-1", "-r", "1", "--disable-env-server", "-a", json.dumps({"instances": str(mine)})
+        policy,
+        judge.base_url,
+        tmp_path / "out",
+        "-n",
+        "-1",
+        "-r",
+        "1",
+        "--disable-env-server",
+        "-a",
+        json.dumps({"instances": str(mine)}),
     )
     assert code == 0, said[-3000:]
     assert len(rows) == 1
