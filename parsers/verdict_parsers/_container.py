@@ -2,8 +2,8 @@
 
 Read without doubt: trailing commas, missing commas between objects, comments, raw line breaks, unknown escapes, other
 quotes, bare keys and words, Python literals, full-width punctuation. A quote that is not escaped inside a string leaves
-the end of that string a guess: it is recorded (`Obj.breaks`), and `_repair` decides whether the row may count. Where not
-even a guess is possible the reading stops, and everything from `doubt_from` on is uncertain.
+the end of that string a guess: it is recorded (`Obj.breaks`), and `_repair` decides whether the row may count. Where
+not even a guess is possible the reading stops, and everything from `doubt_from` on is uncertain.
 """
 
 from __future__ import annotations
@@ -54,10 +54,12 @@ class _Frame:
     """One open bracket. `suspect` is where the first string starts whose end nothing has confirmed yet."""
 
     node: Obj | list[Value]
+    start: int
     state: _State
     key: str = ""
     key_start: int = -1
     value: Value = None
+    value_start: int = -1
     value_end: int = -1
     suspect: int | None = None
     closing: str = '"'
@@ -69,12 +71,12 @@ class ContainerReader:
 
     text: str
     flat: str
-    _stack: list[_Frame] = field(default_factory=list)
-    _broken: list[Obj] = field(default_factory=list)
-    _hopeless: set[str] = field(default_factory=set)
+    _stack: list[_Frame] = field(default_factory=list, init=False)
+    _broken: list[Obj] = field(default_factory=list, init=False)
+    _hopeless: set[str] = field(default_factory=set, init=False)
     """Quotes for which no likely end is left: a search that failed once is not made again."""
-    _strict: StrictReader = field(default_factory=StrictReader)
-    _tokens: Budget = field(default_factory=lambda: Budget(MAX_TOKENS, "tokens"))
+    _strict: StrictReader = field(default_factory=StrictReader, init=False)
+    _tokens: Budget = field(default_factory=lambda: Budget(MAX_TOKENS, "tokens"), init=False)
 
     def read(self, start: int) -> Container:
         """Read the object or array whose bracket is at `start`."""
@@ -98,7 +100,7 @@ class ContainerReader:
                 fits = kind == "mark" and self._take_mark(self.flat[at], at)
             position = end if fits else self._recover(at)
             if position < 0:
-                doubt = min((frame.suspect for frame in self._stack if frame.suspect is not None), default=at)
+                doubt = self._doubt_from(at)
                 self._abandon(at)
                 return Container(root, start, at, False, doubt, self._broken)
         return Container(root, start, position, True, None, self._broken)
@@ -108,10 +110,10 @@ class ContainerReader:
             raise TooMuch("nesting")
         if self.flat[at] == "{":
             node: Obj | list[Value] = Obj(start=at, closed=False)
-            self._stack.append(_Frame(node, _State.KEY))
+            self._stack.append(_Frame(node, at, _State.KEY))
         else:
             node = []
-            self._stack.append(_Frame(node, _State.VALUE))
+            self._stack.append(_Frame(node, at, _State.VALUE))
         return node
 
     def _take_mark(self, mark: str, at: int) -> bool:
@@ -144,7 +146,7 @@ class ContainerReader:
         if mark == "]" or frame.state is _State.COLON:
             return False
         if frame.state is _State.VALUE:
-            self._put(Bare(""), at)
+            self._put(Bare(""), at, at)
         if frame.state is _State.AFTER:
             self._commit(frame)
         if mark == "}":
@@ -166,7 +168,7 @@ class ContainerReader:
         if frame.state is _State.KEY:
             frame.key, frame.key_start, frame.state = value, at, _State.COLON
         else:
-            self._put(value, end)
+            self._put(value, at, end)
         return True
 
     def _take_bare(self, at: int, end: int) -> bool:
@@ -178,14 +180,14 @@ class ContainerReader:
             frame.key, frame.key_start, frame.state = word.strip(), at, _State.COLON
         elif frame.state is _State.VALUE:
             frame.suspect = None if isinstance(frame.node, Obj) else frame.suspect
-            self._put(literal(word), end)
+            self._put(literal(word), at, end)
         else:
             return False
         return True
 
-    def _put(self, value: Value, end: int) -> None:
+    def _put(self, value: Value, start: int, end: int) -> None:
         frame = self._stack[-1]
-        frame.value, frame.value_end, frame.state = value, end, _State.AFTER
+        frame.value, frame.value_start, frame.value_end, frame.state = value, start, end, _State.AFTER
         if isinstance(frame.node, list):
             frame.node.append(value)
 
@@ -196,11 +198,11 @@ class ContainerReader:
         frame.state = _State.KEY
 
     def _close(self, at: int) -> None:
-        node = self._stack.pop().node
-        if isinstance(node, Obj):
-            node.end, node.closed = at + 1, True
+        frame = self._stack.pop()
+        if isinstance(frame.node, Obj):
+            frame.node.end, frame.node.closed = at + 1, True
         if self._stack:
-            self._put(node, at + 1)
+            self._put(frame.node, frame.start, at + 1)
 
     def _recover(self, at: int) -> int:
         """Guess where the suspect string of the innermost object really ends; -1 when there is nothing to guess."""
@@ -218,6 +220,15 @@ class ContainerReader:
         self._mark_broken(frame.node, frame.suspect, end.end())
         return end.end()
 
+    def _doubt_from(self, at: int) -> int:
+        """Where reading that failed at `at` went wrong: in the first string whose end nothing confirms, or in the value
+        just before, whose bracket stood in a string."""
+        suspects = [frame.suspect for frame in self._stack if frame.suspect is not None]
+        frame = self._stack[-1]
+        if frame.state is _State.AFTER and isinstance(frame.value, Obj | list):
+            suspects.append(frame.value_start)
+        return min(suspects, default=at)
+
     def _mark_broken(self, node: Obj, start: int, end: int) -> None:
         if not node.breaks:
             self._broken.append(node)
@@ -234,4 +245,4 @@ class ContainerReader:
                 elif frame.state is not _State.KEY:
                     frame.node.pending = [(frame.key, frame.value if frame.state is _State.AFTER else Bare(""))]
             if self._stack:
-                self._put(frame.node, at)
+                self._put(frame.node, frame.start, at)

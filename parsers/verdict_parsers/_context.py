@@ -1,6 +1,6 @@
 """What the prose around a candidate makes of it: a judge that quotes a file or echoes a format mostly says so.
 
-A candidate that is disowned gives no verdict, but still contradicts other ones: prose is no safe ground to trust, either.
+Such a candidate gives no verdict, but it still contradicts other ones: prose is no safe ground for that, either.
 """
 
 from __future__ import annotations
@@ -9,22 +9,24 @@ import re
 
 _INTRODUCES = re.compile(
     r"""(?:
-      \b(?:says?|said|stat(?:es|ed)|claim(?:s|ed)?|writes?|wrote|written|contain(?:s|ed|ing)?|holds?|holding|includ(?:es|ed|ing)
-        |quot(?:es?|ed|ing)|past(?:es|ed)|embed(?:s|ded)?|assert(?:s|ed)?|e\.g|i\.e|like|such\ as|instead\ of|rather\ than|not
-        |would\ be|could\ be)[.,]?(?:\s+(?:the\ following|this|the\ text|the\ line|the\ words))?
+      \b(?:says|said|stat(?:es|ed)|claim(?:s|ed)?|writes?|wrote|written|contain(?:s|ed|ing)?|holds?|holding
+        |includ(?:es|ed|ing)|quot(?:es?|ed|ing)|past(?:es|ed)|embed(?:s|ded)?|assert(?:s|ed)?|e\.g|like|such\ as
+        |instead\ of|rather\ than|not|would\ be|could\ be)
+        [.,]?(?:\s+(?:the\ following|this|the\ text|the\ line|the\ words))?
     | (?:^|[.!?\n])\s*(?:(?!in\b)\w+\s){0,2}(?:format|schema|template|example|sample|draft|quotation|excerpt)
         (?:\s(?:is|was|looks\ like))?\s*[:=]
     | (?:写道|写着|写有|写了|包含|含有|声称|自称|例如|比如|诸如)
     | (?:^|[。！？\n])\s*\w{0,2}(?:格式|示例|例子|草稿|模板|原文|引用)(?:如下|是|为)?\s*:
-    | <(?:submission|document|file|files|example|examples|format|output_format|schema|template|draft|input|prompt|task)
+    | <(?:submission|documents?|files?|examples?|format|output_format|schema|template|draft|input|prompt|task)
         \b[^<>]*>
     )[\s"'“‘「『:*,]*(?:(?:`{1,3}|~{3})[\w+.-]*\s*)?(?:<\w[^<>]*>\s*)*$""",
     re.VERBOSE | re.IGNORECASE,
 )
 _DISOWNS = re.compile(
     r"""[ \t`"'”’」』,.)]*+(?:
-      \(?(?:which|that)\ (?:I|is|was|the|it|says)\b | is\ (?:what|not|only|just|an?|the|in|from|how)\b | was\b | as\ (?:an?|the)\b
-    | appears?\b | from\ the\b | in\ the\b | says?\b | but\b | 是(?:文件|原文|示例) | 只是 | 这是
+      \(?which\b | is\ (?:what|not|only|just|an\ example|from|how)\b | was\b | as\ an\ example\b | appears\b | says\b
+    | (?:from|in)\ (?:the\ )?(?:file|submission|document|memo|report|cell|slide|page|sheet|line)\b
+    | 是(?:文件|原文|示例) | 只是 | 这是
     )""",
     re.VERBOSE | re.IGNORECASE,
 )
@@ -55,5 +57,5 @@ class Prose:
         if not before.strip(", \t\r\n"):
             return False
         lead = before if len(before) <= _LEAD else f"…{before[-_LEAD:]}"
-        open_pair = any(line.rfind(opening) > line.rfind(closing) for opening, closing in _PAIRS)
+        open_pair = any(line.rfind(pair[0]) > line.rfind(pair[1]) for pair in _PAIRS)
         return open_pair or line.endswith(("'", "‘")) or _INTRODUCES.search(lead) is not None

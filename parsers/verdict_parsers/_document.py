@@ -18,20 +18,20 @@ from verdict_parsers._table import Table, table_rows, tables
 from verdict_parsers._think import CLOSE, OPEN, end_of_thinking, lone_close
 from verdict_parsers._tokens import QUOTES, next_token
 from verdict_parsers._values import Obj
-from verdict_parsers._words import OPAQUE_KEYS
+from verdict_parsers._words import OPAQUE_KEYS, names
 from verdict_parsers._xml import ROW_TAGS, TAG, read_row, starts_row
 
-_WRAPPER_TAGS = frozenset("verdicts results evaluations judgments judgements assessments answers criteria rows items".split())
+_WRAPPER_TAGS = names("verdicts results evaluations judgments judgements assessments answers criteria rows items")
 _OPAQUE_TAGS = OPAQUE_KEYS | {"blockquote", "q", "cite"}
 _NAMES = "|".join(sorted(ROW_TAGS | _WRAPPER_TAGS | _OPAQUE_TAGS))
 
 _SET = rf"""[{QUOTES}][^{QUOTES}\n]*+[{QUOTES}](?:,{SKIP}[{QUOTES}][^{QUOTES}\n]*+[{QUOTES}])*+{SKIP}\}}"""
-_KEY = rf"""(?:(?!{_SET})[{QUOTES}] | [^\W\d][\w\ ]{{0,60}}+(?::|\Z) | \Z | /[/*])"""
+_KEY = rf"""(?:(?!{_SET})[{QUOTES}] | [^\W\d][\w\ ]{{0,60}}+["']?(?::|\Z) | \Z | /[/*])"""
 """What the inside of an object starts with. A set of words, a placeholder or a formula in braces is prose."""
 _INTEREST = re.compile(
     rf"""(?P<fence>`{{3,}}+|~{{3,}}+)
        | (?P<json>\{{(?={SKIP}{_KEY})|\[(?={SKIP}(?:\Z|\{{{SKIP}{_KEY})))
-       | (?P<encoded>"(?=\s*+[\[{{][\s\[{{]*+(?:\\"|\\?\Z))|[\[{{](?=[\s\[{{]*+\\"))
+       | (?P<encoded>"(?=\s{{0,8}}+[\[{{][\s\[{{]{{0,8}}+(?:\\"|\\?\Z))|[\[{{](?=[\s\[{{]{{0,8}}+\\"))
        | (?P<pipe>^[ \t]*+\|[^\n]*+)
        | (?P<unthink>{CLOSE})
        | (?P<think>{OPEN})
@@ -45,7 +45,9 @@ _INDENT = 16
 _INFO = re.compile(r"[ \t]*+([\w+.\-]*+)")
 _END = re.compile(rf"{SKIP}\Z")
 _LEFTOVER = re.compile(
-    rf"""[ \t]*+(?:[\]}}][ \t]*+)*+(?:["“”]|'{SKIP}[,:\]}}]|,[ \t]*+[{QUOTES}][^{QUOTES}\n]*+[{QUOTES}]{SKIP}:)"""
+    rf"""[ \t]*+(?:[\]}}][ \t]*+)*+(?:["“”]|'{SKIP}[,:\]}}]|,[ \t]*+[{QUOTES}][^{QUOTES}\n]*+[{QUOTES}]{SKIP}:)
+       | [^{{}}\n]{{0,200}}["”],[ ]?["“]\w{{1,40}}["”]:""",
+    re.VERBOSE,
 )
 """What cannot follow an object that is really over: its bracket stood in a string with a quote that is not escaped."""
 _QUOTE = re.compile(f"[{QUOTES}]")
@@ -123,9 +125,10 @@ class _Walk:
         """Whether a table is next: nothing stands before it, and its header is cells and nothing else."""
         return found.start() >= table.body or (found.start() >= table.start and found.lastgroup == "pipe")
 
-    def _add(self, region: Region) -> None:
+    def _add(self, region: Region, quoted: bool | None = None) -> None:
         self._budget.take()
-        quoted = self._prose.quotes(region.start, region.end)
+        if quoted is None:
+            quoted = self._prose.quotes(region.start, region.end)
         last = self._regions[-1] if self._regions else None
         if last and last.quoted and last.lone and region.lone:
             quoted |= self._group == last.group or not self._flat[last.end : region.start].strip(", \t\r\n")
@@ -161,17 +164,19 @@ class _Walk:
             if thought is not None:
                 return self._forget(thought, guess=True)
             if container.doubt_from is not None and not _QUOTE.search(self._flat, start, end):
-                return end
+                return start + 1
         doubt = self._doubt(container)
-        if container.closed and _LEFTOVER.match(self._flat, end):
-            doubt = start
-        elif not container.closed and container.broken and doubt is not None:
+        if not container.closed and container.broken and doubt is not None:
             self._rescans.take()
             end = max(doubt, start) + 1
+        quoted = self._prose.quotes(start, end)
+        if container.closed and not quoted and _LEFTOVER.match(self._flat, end):
+            doubt = start
         rows, cuts = self._trees.rows(container.tree, doubt)
-        lone = isinstance(container.tree, Obj) and any(item.start == start for item in (*rows, *cuts))
+        lone = isinstance(container.tree, Obj) and start in {*(row.start for row in rows), *(cut.start for cut in cuts)}
         sound = container.closed and doubt is None
-        self._add(Region("json", start, end, tuple(rows), tuple(cuts), sound, lone, doubt_from=container.open if doubt is None else doubt))
+        unread = container.open if doubt is None else doubt
+        self._add(Region("json", start, end, tuple(rows), tuple(cuts), sound, lone, doubt_from=unread), quoted)
         self._uncertain |= doubt is not None or (not container.closed and end < len(self._flat))
         return end
 
@@ -250,11 +255,12 @@ class _Walk:
     def _row(self, tag: re.Match[str]) -> int:
         start = tag.start()
         element = read_row(self._text, self._flat, tag)
-        row = row_of(element.fields, self._book, start, element.end) if element.state == "whole" else None
-        cut = Cut(self._book.named(element.fields) or (), start, element.end) if element.state != "whole" else None
-        self._add(
-            Region("xml", start, element.end, (row,) if row else (), (cut,) if cut else (), element.state == "whole", True)
-        )
+        if element.state == "whole":
+            row = row_of(element.fields, self._book, start, element.end)
+            self._add(Region("xml", start, element.end, (row,) if row else (), lone=True))
+        else:
+            cut = Cut(self._book.named(element.fields) or (), start, element.end)
+            self._add(Region("xml", start, element.end, cuts=(cut,), sound=False, lone=True))
         self._uncertain |= element.state == "broken"
         return max(element.end, start + 1)
 

@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from verdict_parsers._chars import drop_zero_width
-from verdict_parsers._values import Fields
-from verdict_parsers._words import squash
+from verdict_parsers._values import Fields, Obj
+from verdict_parsers._words import names, squash
 
-ID_KEYS = frozenset("id ids criterionid criteriaid rowid itemid rubricid 编号 序号".split())
-NAME_KEYS = frozenset("criterion criteria row item name key title text description requirement 标准 条目 要求".split())
+ID_KEYS = names("id ids criterionid criteriaid rowid itemid rubricid 编号 序号")
+NAME_KEYS = names("criterion criteria row item name key title text description requirement 标准 条目 要求")
 """Keys that may name the row; unlike an id key, they may also hold something else."""
 
 _LEADING = re.compile(r"criterion(?:[\s:#]++|(?=[\[({<【（「《]))(?=\S)")
@@ -24,16 +24,14 @@ class IdBook:
         self.order = {name: n for n, name in enumerate(ids)}
         mine = {name: name for name in self.order}
         self._known: dict[str, str | None] = dict(mine)
-        self._steps = (
-            (_trim, _unambiguous(mine, _trim)),
-            (_fold, _unambiguous(mine, _fold)),
-            (_fold_text, _unambiguous({name: text for name, text in (texts or {}).items() if name in mine}, _fold_text)),
-        )
+        my_texts = {name: text for name, text in (texts or {}).items() if name in mine}
+        spellings = ((_trim, mine), (_fold, mine), (_fold_text, my_texts))
+        self._steps = tuple((fold, _unambiguous(spelled, fold)) for fold, spelled in spellings)
 
     def match(self, written: str) -> str | None:
         """The id as written; else folded, unless two ids fold alike; else the one row with that text."""
         if written not in self._known:
-            folded = (names.get(fold(written)) for fold, names in self._steps)
+            folded = (meant.get(fold(written)) for fold, meant in self._steps)
             self._known[written] = next((name for name in folded if name), None)
         return self._known[written]
 
@@ -54,15 +52,16 @@ class IdBook:
 
 def names_something(fields: Fields) -> bool:
     """Whether a row has a key that tells whose it is, known or not."""
-    return any(squash(key) in ID_KEYS | NAME_KEYS for key, _ in fields)
+    keys = {squash(key) for key, value in fields if not isinstance(value, Obj | list)}
+    return not keys.isdisjoint(ID_KEYS | NAME_KEYS)
 
 
 def _unambiguous(spellings: Mapping[str, str], fold: Callable[[str], str]) -> dict[str, str]:
     """Folded spelling → id, without what is empty and without what two ids share."""
-    names: dict[str, list[str]] = {}
+    meant: dict[str, list[str]] = {}
     for name, spelling in spellings.items():
-        names.setdefault(fold(spelling), []).append(name)
-    return {key: same[0] for key, same in names.items() if key and len(same) == 1}
+        meant.setdefault(fold(spelling), []).append(name)
+    return {key: same[0] for key, same in meant.items() if key and len(same) == 1}
 
 
 def _trim(name: str) -> str:

@@ -66,11 +66,12 @@ def _after_marker(text: str, marker: str) -> str | None:
     for found in re.finditer(re.escape(wanted), flat):
         while section and section[1] <= found.start():
             section = next(thinking, None)
-        before, behind = flat[max(found.start() - _MARGIN, 0) : found.start()], flat[found.end() : found.end() + _MARGIN]
+        before = flat[max(found.start() - _MARGIN, 0) : found.start()]
+        behind, _, _ = flat[found.end() : found.end() + _MARGIN].partition("\n")
         opens = not before.rpartition("\n")[2].strip(_EMPHASIS) and ("\n" in before or len(before) < _MARGIN)
-        ends = not behind.partition("\n")[0].strip(_EMPHASIS) and ("\n" in behind or len(behind) < _MARGIN)
+        ends = not behind.strip(_EMPHASIS) and len(behind) < _MARGIN
         if opens and ends and not (section and section[0] < found.start()):
-            after = found.end() + len(behind.partition("\n")[0])
+            after = found.end() + len(behind)
     return None if after is None else text[after:]
 
 

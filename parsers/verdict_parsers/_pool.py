@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from verdict_parsers._ids import IdBook
 from verdict_parsers._region import Region
@@ -12,6 +13,7 @@ from verdict_parsers._rows import Row
 from verdict_parsers._types import Parsed, Verdict
 
 _TRUST = ("whole", "fence", "scan", "rows")
+_MARKS = "\"'“”|`"
 _BLANK = re.compile(r"[\s`~,]*+(?:json\w*+)?\s*+", re.IGNORECASE)
 
 
@@ -31,7 +33,7 @@ def pool(regions: Sequence[Region], text: str, book: IdBook) -> Parsed:
     abstained: dict[str, Verdict] = {}
     for name, rows in found.items():
         why, verdict = _decide(name, rows)
-        if name in void or (why == "missing" and name in cut):
+        if (name in void and why in {"", "null"}) or (why == "missing" and name in cut):
             unjudged[name] = "truncated"
         elif why:
             unjudged[name] = why
@@ -92,31 +94,32 @@ def _voided(regions: Sequence[Region], text: str, book: IdBook) -> set[str]:
     standing: dict[int, set[str]] = {}
     stream, unfinished = _stream(regions, text, book)
     for region in regions:
+        names = {name for row in region.rows for name in row.ids}
         last = region is regions[-1]
         silent = any(row.answer.state == "silent" for row in region.rows)
         if not region.sound or (last and (unfinished or silent)):
             for group in standing.keys() - {region.group, *(stream if last else ())}:
-                void |= standing.pop(group)
-        standing.setdefault(region.group, set()).update(name for row in region.rows for name in row.ids)
+                void |= standing.pop(group) - (names if region.sound else set())
+        standing.setdefault(region.group, set()).update(names)
     return void
 
 
 def _stream(regions: Sequence[Region], text: str, book: IdBook) -> tuple[set[int], bool]:
-    """The groups of the rows that a reply ends with, one after another and nothing between (NDJSON, XML, a table), in the
-    order of the block; and whether rows may be missing behind the last: nothing in such a stream says that it is over.
+    """The groups of the rows that a reply ends with, one after another with nothing between (NDJSON, XML, a table) and
+    in the order of the block; and whether rows may be missing behind the last, for nothing says that a stream is over.
 
-    Out of order they are no stream, for a quoted row that stands before the answer may be among them.
+    Out of order they are no stream: a quoted row that stands before the answer may be among them.
     """
     rows: list[str] = []
     groups: set[int] = set()
     after: Region | None = None
     for region in reversed(regions):
-        ids = [name for item in (*region.rows, *region.cuts) for name in item.ids]
+        ids = [name for row in region.rows for name in row.ids] + [name for cut in region.cuts for name in cut.ids]
         joined = after is None or (after.kind == region.kind and _BLANK.fullmatch(text[region.end : after.start]))
         if region.quoted or not joined or not ids or not (region.kind == "table" or (region.lone and len(ids) == 1)):
             break
         places = [book.order[name] for name in (*ids, *rows)]
-        if any(a >= b for a, b in zip(places, places[1:], strict=False)):
+        if any(a >= b for a, b in pairwise(places)):
             groups.clear()
             break
         rows[:0] = ids
@@ -130,24 +133,22 @@ def _repeats(regions: Sequence[Region], text: str) -> bool:
     """Whether the reply holds nothing but an answer and, cut off behind a whole row at least, the same again."""
     if len(regions) < 2 or not regions[-1].rows:
         return False
-    gaps = [text[: regions[0].start], *(text[a.end : b.start] for a, b in zip(regions, regions[1:], strict=False))]
+    gaps = [text[: regions[0].start], *(text[a.end : b.start] for a, b in pairwise(regions))]
     before, last = regions[-2:]
     whole, cut = text[before.start : before.end], text[last.start : last.end].rstrip()
     sound = all(region.sound for region in regions[:-1])
     return sound and whole.startswith(cut) and all(_BLANK.fullmatch(gap) for gap in gaps)
 
 
-def _begun_again(
-    regions: Sequence[Region], found: dict[str, list[tuple[Region, Row]]], text: str
-) -> set[str]:
+def _begun_again(regions: Sequence[Region], found: dict[str, list[tuple[Region, Row]]], text: str) -> set[str]:
     """The ids whose row stands whole and then begins once more, unless it begins with the same words."""
     again: set[str] = set()
     for region in regions:
         for cut in region.cuts:
             begun = text[cut.start : cut.end].rstrip()
-            for name in cut.ids:
-                earlier = [row for _, row in found[name] if row.start < cut.start]
-                if not all(row.start >= 0 and text[row.start : row.end].startswith(begun) for row in earlier):
+            for name in set(cut.ids) - again:
+                spans = [(row.start, row.end) for _, row in found[name] if row.start < cut.start]
+                if not all(start >= 0 and text.startswith(begun, start, end) for start, end in spans):
                     again.add(name)
     return again
 
@@ -157,11 +158,9 @@ def _mentioned(regions: Sequence[Region], text: str, names: Iterable[str]) -> se
     doubts = [region.doubt_from for region in regions if region.doubt_from is not None]
     if not doubts:
         return set()
-    return {
-        name
-        for name in names
-        if re.compile(rf"(?:^|[\"'“”>|`])\s*+{re.escape(name)}\s*+[\"'“”<|`]", re.I | re.M).search(text, min(doubts))
-    }
+    as_value = rf"(?:^|[{_MARKS}>])[ \t]*+{{}}[ \t]*+[{_MARKS}<]"
+    patterns = {name: re.compile(as_value.format(re.escape(name)), re.IGNORECASE | re.MULTILINE) for name in names}
+    return {name for name, pattern in patterns.items() if pattern.search(text, min(doubts))}
 
 
 def _warnings(regions: Sequence[Region], void: set[str]) -> Iterator[str]:

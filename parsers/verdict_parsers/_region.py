@@ -17,9 +17,10 @@ _TAIL = re.compile(rf"{SKIP}(?:(?:`++|~{{3,}}+){SKIP})?")
 class Region:
     """One candidate: a JSON container, an XML row, a table, or the bare beginning ("stub") of an answer.
 
-    `sound`: finished, and nothing of it a guess. `quoted`: the prose says so. `uncertain`: it stands behind broken text. `lone`: the object or element is itself a row. Regions of one `group`
-    stand in the same container. `alone`: the whole reply, or its only fenced block. `level` as in `recovered_by`.
-    `doubt_from`: where text starts that could not be read, or that is a string without end.
+    `sound`: finished, and nothing of it a guess. `lone`: the object or element is itself a row. `quoted`: the prose
+    says so. `uncertain`: it stands behind broken text. Regions of one `group` stand in the same container. `level` as
+    in `recovered_by`. `alone`: the whole reply, or its only fenced block. `doubt_from`: where text starts that could
+    not be read, or a string without end.
     """
 
     kind: str

@@ -1,15 +1,15 @@
-"""Rows with a quote that was not escaped: json_repair reads them, under conditions that leave no second reading.
+"""Rows with a quote that is not escaped: json_repair reads them, under conditions that leave no second reading.
 
-A text like `"reason":"he wrote "fine","hit":true, and left"` can carry a verdict that is no verdict. So a row counts only
-if its braces hold no other brace, one id, one verdict key and at most one level, each standing before the string whose
-end is a guess (or, alone, behind it, when the quotes inside that string come in pairs), and if json_repair, which
-guesses in its own way, comes to the same.
+A text like `"reason":"he wrote "fine","hit":true, and left"` can carry a verdict that is no verdict. So a row counts
+only if its braces hold no other brace, one id, one verdict key and at most one level; if each of these stands before
+the first string whose end is a guess, or behind the last with nothing but literals to follow, provided that the quotes
+inside the strings come in pairs; and if json_repair, which guesses in its own way, comes to the same.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from verdict_parsers._chars import SKIP
 from verdict_parsers._ids import ID_KEYS, NAME_KEYS, IdBook
@@ -18,24 +18,29 @@ from verdict_parsers._values import Bare, Fields, Obj, Value
 from verdict_parsers._words import EVIDENCE_KEYS, REASON_KEYS, VERDICT_KEYS, answer_of, squash
 
 _KEY = re.compile(rf"[{QUOTES}]?([^\W\d][\w -]{{0,40}}+)[{QUOTES}]?{SKIP}:")
-_LITERAL_TAIL = re.compile(rf"(?:{SKIP},{SKIP}[{QUOTES}]?[\w -]{{1,40}}[{QUOTES}]?{SKIP}:{SKIP}[\w.+-]++)*+{SKIP},?{SKIP}")
+_LITERAL_FIELD = rf"{SKIP},?{SKIP}[{QUOTES}]?[\w -]{{1,40}}[{QUOTES}]?{SKIP}:{SKIP}[\w.+-]++"
+_LITERAL_TAIL = re.compile(rf"(?:{_LITERAL_FIELD})*+{SKIP},?{SKIP}")
 
 
 def mend(text: str, flat: str, row: Obj, book: IdBook) -> bool:
     """Read a broken row again; False when what it says is not certain. Only its texts may change, never its verdict."""
-    deciding = [n for n, (key, _) in enumerate(row.pairs) if _kind(key)]
-    if not row.closed or not _one_of_each(flat[row.start : row.end]) or not _stand_clear(text, flat, row, deciding):
+    raw = flat[row.start : row.end]
+    clear = [n for n, (key, _) in enumerate(row.pairs) if _kind(key)]
+    if not row.closed or not _one_of_each(raw, len(clear)) or not _stand_clear(text, flat, row, clear):
         return False
-    before = [row.pairs[n] for n in deciding]
-    after = _fields(text[row.start : row.end])
-    ours, theirs = answer_of(before), answer_of([field for field in after if _kind(field[0])])
-    if ours is None or theirs is None or (ours.state, ours.hit, ours.level) != (theirs.state, theirs.hit, theirs.level):
+    ours = [row.pairs[n] for n in clear]
+    repaired = _fields(text[row.start : row.end])
+    theirs = [field for field in repaired if _kind(field[0])]
+    if _said(ours) != _said(theirs) or book.named(ours) != book.named(theirs):
         return False
-    if book.named(before) != book.named([field for field in after if _kind(field[0])]):
-        return False
-    row.pairs = before + [field for field in after if squash(field[0]) in REASON_KEYS | EVIDENCE_KEYS]
+    row.pairs = ours + [field for field in repaired if squash(field[0]) in REASON_KEYS | EVIDENCE_KEYS]
     row.mended = True
     return True
+
+
+def _said(fields: Fields) -> tuple[str, bool | None, float | None] | None:
+    answer = answer_of(fields)
+    return (answer.state, answer.hit, answer.level) if answer else None
 
 
 def _kind(key: str) -> str:
@@ -48,14 +53,15 @@ def _kind(key: str) -> str:
     return "level" if key == "level" else ""
 
 
-def _one_of_each(raw: str) -> bool:
+def _one_of_each(raw: str, expected: int) -> bool:
+    """Whether the text between the braces has one id, one verdict and at most one level, `expected` keys in all."""
     if "{" in raw[1:-1] or "}" in raw[1:-1]:
         return False
-    kinds = [_kind(key) for key in _KEY.findall(raw)]
-    return kinds.count("id") == 1 and kinds.count("verdict") == 1 and kinds.count("level") <= 1
+    kinds = [kind for key in _KEY.findall(raw) if (kind := _kind(key))]
+    return sorted(kinds) in (["id", "verdict"], ["id", "level", "verdict"]) and len(kinds) == expected
 
 
-def _stand_clear(text: str, flat: str, row: Obj, deciding: Iterable[int]) -> bool:
+def _stand_clear(text: str, flat: str, row: Obj, deciding: Sequence[int]) -> bool:
     """Whether every deciding field stands where no reading of the broken strings can reach it."""
     first, last = row.breaks[0][0], row.breaks[-1][1]
     if all(row.spans[n][1] <= first for n in deciding):

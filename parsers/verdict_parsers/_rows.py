@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from verdict_parsers._ids import IdBook, names_something
 from verdict_parsers._limits import MAX_DEPTH, MAX_TOKENS, Budget, TooMuch
 from verdict_parsers._values import Bare, Fields, Obj, Value
-from verdict_parsers._words import OPAQUE_KEYS, WRAPPER_KEYS, Answer, answer_of, bare_verdict, squash
+from verdict_parsers._words import OPAQUE_KEYS, PLAIN_KEYS, WRAPPER_KEYS, Answer, answer_of, bare_verdict, squash
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,8 @@ def row_of(fields: Fields, book: IdBook, start: int, end: int, key_id: str | Non
         return Row(both, answer if ids is not None else Answer("conflict"), start, end, answer.echo)
     if ids is None or (not ids and (names_something(fields) or answer.state == "silent")):
         return None
-    return Row(ids, answer, start, end, answer.echo)
+    unnamed = not ids and not all(squash(key) in PLAIN_KEYS for key, _ in fields)
+    return Row(ids, answer, start, end, doubtful=answer.echo or unnamed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +101,8 @@ class TreeReader:
     def _own(self, node: Obj, place: _Place) -> Iterator[Row | Cut]:
         """What the object says as a row."""
         if not node.closed:
-            begun = [(key, value) for key, value in node.pending if isinstance(value, str) and not isinstance(value, Bare)]
-            named = {place.key_id, *(self._book.named([*node.pairs, *begun]) or ())}
+            written = [field for field in node.pending if isinstance(field[1], str) and not isinstance(field[1], Bare)]
+            named = {place.key_id, *(self._book.named(node.pairs + written) or ())}
             named |= {self._book.match(key) for key, _ in node.pending}
             if ids := tuple(name for name in named if name is not None):
                 yield Cut(ids, node.start, node.end)
@@ -119,7 +120,8 @@ class TreeReader:
         times = Counter(keys)
         for n, (key, (_, value)) in enumerate(zip(keys, node.pairs, strict=True)):
             if key in self._book.order:
-                found = self._keyed(node, n, key, place.below(doubtful=is_row or (speaks and not node.closed), nameless=False))
+                beside_row = is_row or (speaks and not node.closed)
+                found = self._keyed(node, n, key, place.below(doubtful=beside_row, nameless=False))
             elif key in OPAQUE_KEYS or not isinstance(value, Obj | list):
                 continue
             else:

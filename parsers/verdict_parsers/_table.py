@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from verdict_parsers._ids import ID_KEYS, NAME_KEYS, IdBook
 from verdict_parsers._limits import MAX_REGIONS, TooMuch
@@ -58,7 +59,8 @@ def table_rows(text: str, flat: str, table: Table, book: IdBook) -> tuple[list[R
         cells = _cells(text, flat, start, end)
         fields = [(key, field_value(squash(key), cell)) for key, cell in zip(header, cells, strict=False)]
         complete = len(cells) == len(header)
-        if end == len(flat) and not line[0].endswith("\n") and not (complete and closes and line[0].rstrip().endswith("|")):
+        ends = line[0].endswith("\n") or (complete and closes and line[0].rstrip().endswith("|"))
+        if end == len(flat) and not ends:
             cuts.append(Cut(book.named(fields) or (), start, end))
         elif complete:
             if row := row_of(fields, book, start, end):
@@ -70,6 +72,6 @@ def table_rows(text: str, flat: str, table: Table, book: IdBook) -> tuple[list[R
 
 def _cells(text: str, flat: str, start: int, end: int) -> list[str]:
     bounds = [start - 1, *(pipe.start() for pipe in _PIPE.finditer(flat, start, end)), end]
-    cells = [text[a + 1 : b].strip() for a, b in zip(bounds, bounds[1:], strict=False)]
+    cells = [text[a + 1 : b].strip() for a, b in pairwise(bounds)]
     cells = cells[not cells[0] : len(cells) - (len(cells) > 1 and not cells[-1])]
     return [cell.replace("\\|", "|").strip("*`").strip() for cell in cells]

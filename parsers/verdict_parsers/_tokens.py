@@ -43,7 +43,7 @@ class Token(NamedTuple):
 def next_token(text: str, flat: str, position: int) -> Token:
     """The token at or behind `position`: structure is read from `flat`, strings from `text`."""
     while match := _TOKEN.match(flat, position):
-        kind = match.lastgroup
+        kind = match.lastgroup or ""
         start, end = match.span(kind)
         if kind == "quote":
             body = _BODY[CLOSING_QUOTE[flat[start]]].match(text, end)

@@ -20,9 +20,10 @@ class Bare(str):
 class Obj:
     """An object as it was written: pairs in order, duplicates included.
 
-    `spans` are the offsets of the pairs; `start` is that of the opening brace, `end` lies behind the closing one. An
-    object that is cut has `closed` False and in `pending` the key, and the value if it came, of the pair it broke off in.
-    `breaks` are the strings whose end is a guess, because a quote inside them was not escaped.
+    `spans` are the offsets of the pairs; `start` is that of the opening brace, `end` lies behind the closing one (empty
+    and -1 where the standard library read the object). An object that is cut has `closed` False, and in `pending` the
+    pair it breaks off in. `breaks` are the strings whose end is a guess, because a quote inside them is not escaped;
+    `mended` tells that the row was read all the same.
     """
 
     pairs: list[tuple[str, Value]] = field(default_factory=list)
@@ -35,7 +36,7 @@ class Obj:
     mended: bool = False
 
 
-Value: TypeAlias = "bool | None | str | Obj | list[Value]"
+Value: TypeAlias = "bool | str | Obj | list[Value] | None"
 Fields: TypeAlias = "list[tuple[str, Value]]"
 
 _LITERALS: dict[str, bool | None] = {"null": None, "None": None}
@@ -51,7 +52,7 @@ def literal(word: str) -> Value:
 
 
 class StrictReader:
-    """Reads what is JSON by the letter, fast. After a few failures it gives up: every one costs a pass over the text."""
+    """Reads what is JSON by the letter, fast. It gives up after a few failures: each costs a pass over the text."""
 
     def __init__(self) -> None:
         self._failures_left = 16

@@ -12,31 +12,43 @@ from typing import Literal
 from verdict_parsers._chars import ZERO_WIDTH, drop_zero_width
 from verdict_parsers._values import Bare, Fields, Obj, Value, literal
 
-VERDICT_KEYS = frozenset(
+
+def names(listed: str) -> frozenset[str]:
+    """The words of a list with spaces between."""
+    return frozenset(listed.split())
+
+
+VERDICT_KEYS = names(
     "hit met ismet criteriamet criterionmet iscriteriatrue iscriterionmet verdict satisfied issatisfied"
-    " passed pass result score 命中 是否命中 满足 是否满足 通过 是否通过".split()
+    " passed pass result score 命中 是否命中 满足 是否满足 通过 是否通过"
 )
 WORD_ONLY_KEYS = frozenset({"score", "verdict"})
-REASON_KEYS = frozenset("reason reasons reasoning rationale explanation justification 理由 原因 说明 解释".split())
-EVIDENCE_KEYS = frozenset("evidence quote quotes quotation citation citations excerpt source 证据 依据 引用 原文".split())
-OPAQUE_KEYS = REASON_KEYS | EVIDENCE_KEYS | frozenset("analysis thought thoughts thinking comment comments note notes".split())
+REASON_KEYS = names("reason reasons reasoning rationale explanation justification 理由 原因 说明 解释")
+EVIDENCE_KEYS = names("evidence quote quotes quotation citation citations excerpt source 证据 依据 引用 原文")
+OPAQUE_KEYS = REASON_KEYS | EVIDENCE_KEYS | names("analysis thought thoughts thinking comment comments note notes")
 """What stands below one of these is never an answer, and does not contradict one."""
 
-WRAPPER_KEYS = frozenset(
+WRAPPER_KEYS = names(
     "verdict verdicts result results evaluation evaluations answer answers output outputs response responses content"
-    " judgment judgments judgement judgements assessment assessments criteria criterion rows row items item data scores"
-    " ratings grades checks final finalanswer json object arguments parameters rubric rubrics 结果 判定 评判 评估 评分".split()
+    " judgment judgments judgement judgements assessment assessments criteria criterion rows row items item data"
+    " scores ratings grades checks final finalanswer json object arguments parameters rubric rubrics"
+    " 结果 判定 评判 评估 评分"
 )
 """Keys that may hold an answer. Below any other key, an answer can only contradict."""
 
-_TRUE = frozenset("true|yes|pass|passed|met|satisfied|hit|是|满足|命中|通过|符合".split("|"))
-_FALSE = frozenset(
-    "false|no|fail|failed|not met|unmet|not satisfied|unsatisfied|not hit|否|未满足|不满足|未命中|不命中|未通过|不通过"
-    "|不符合".split("|")
-)
+PLAIN_KEYS = VERDICT_KEYS | OPAQUE_KEYS | names("level confidence certainty summary suggestion suggestions")
+"""Keys that cannot tell whose row it is, under whatever name."""
+
+_TRUE = names("true yes pass passed met satisfied hit 是 满足 命中 通过 符合")
+_FALSE = names("false no fail failed unmet unsatisfied 否 未满足 不满足 未命中 不命中 未通过 不通过 不符合") | {
+    "not met",
+    "not satisfied",
+    "not hit",
+    "not passed",
+}
 _EXAMPLE = re.compile(
     r"(?:true|yes|pass|met|是)\s*+(?:[|/]|or\b|或)\s*+(?:false|no|fail|not met|否)(?:\s*+(?:[|/]|or\b)\s*+\S++)?"
-    r"|bool(?:ean)?|\.{3}|…|<[^<>/]++>",
+    r"|bool(?:ean)?|\.{3}|…|<(?!/)[^<>]++>",
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"[+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?")
@@ -50,8 +62,8 @@ State = Literal["verdict", "null", "unreadable", "silent", "conflict", "example"
 class Answer:
     """What the fields of one row say. `state` tells whether it is a verdict; only then do `hit` and `level` count.
 
-    "silent": a reason without a verdict. "example": an echoed format line (`true|false`). `echo` marks a row whose reason
-    is a placeholder.
+    "silent": a reason without a verdict. "example": an echoed format line (`true|false`). `echo` marks a row whose
+    reason is a placeholder.
     """
 
     state: State
@@ -83,7 +95,7 @@ def squash(key: str) -> str:
 
 
 def answer_of(fields: Fields) -> Answer | None:
-    """Read one row; None when it carries neither a verdict key, nor a level, nor a reason. A key twice is a conflict."""
+    """Read one row; None when it carries no verdict, no level and no reason. A key that comes twice is a conflict."""
     keys = [squash(key) for key, _ in fields]
     words = [word for key, (name, value) in zip(keys, fields, strict=True) if (word := _word(key, name, value))]
     levels = [value for key, (_, value) in zip(keys, fields, strict=True) if key == "level"]
@@ -139,7 +151,7 @@ def _word(key: str, name: str, value: Value) -> _Word | None:
     return _scalar("hit" if key == "hit" else name.strip().lower(), value, numbers=True)
 
 
-def _scalar(name: str, value: bool | None | str, *, numbers: bool) -> _Word:
+def _scalar(name: str, value: bool | str | None, *, numbers: bool) -> _Word:
     if value is None:
         return _Word("null", spelled=f"{name}:null")
     if isinstance(value, bool):

@@ -10,15 +10,15 @@ from typing import Literal
 from verdict_parsers._chars import SKIP
 from verdict_parsers._ids import ID_KEYS, NAME_KEYS
 from verdict_parsers._values import Fields
-from verdict_parsers._words import OPAQUE_KEYS, VERDICT_KEYS, field_value, squash
+from verdict_parsers._words import OPAQUE_KEYS, VERDICT_KEYS, field_value, names, squash
 
-ROW_TAGS = frozenset("verdict criterion row item result evaluation judgment judgement assessment".split())
+ROW_TAGS = names("verdict criterion row item result evaluation judgment judgement assessment")
 _TAG = r"<(?P<slash>/?)(?P<name>[^\W\d][\w.\-]*+)(?P<attributes>[^<>]*+)(?P<close>>?)"
 TAG = re.compile(_TAG)
 
 _NEXT = re.compile(SKIP + _TAG)
 _GAP = re.compile(SKIP)
-_ATTRIBUTE = re.compile(r"([^\W\d][\w.\-]*+)\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)')")
+_ATTRIBUTE = re.compile(r"([^\W\d][\w.\-]*+)\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'<>/]++))")
 _CDATA = "<![CDATA["
 
 
@@ -48,8 +48,8 @@ def starts_row(flat: str, tag: re.Match[str]) -> bool:
 def read_row(text: str, flat: str, tag: re.Match[str]) -> XmlRow:
     """Read the row that opens at `tag`. Between its children nothing but space may stand."""
     fields = [
-        (key, field_value(squash(key), html.unescape(double or single)))
-        for key, double, single in _ATTRIBUTE.findall(tag["attributes"])
+        (key, field_value(squash(key), html.unescape(double or single or plain)))
+        for key, double, single, plain in _ATTRIBUTE.findall(tag["attributes"])
     ]
     if not tag["close"]:
         return XmlRow(fields, len(flat), "cut")

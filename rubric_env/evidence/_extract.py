@@ -27,7 +27,8 @@ HEAD_SHARE = 2 / 3
 ENCODED = 2000
 """Characters of base64 or hex without a break that no one reads: they are shortened."""
 
-_ENCODED_DATA = re.compile(rf"[A-Za-z0-9+/_=-]{{{ENCODED},}}")
+# From the start of a run only: searched for at each of its characters, a run that is too short costs its square.
+_ENCODED_DATA = re.compile(rf"(?<![A-Za-z0-9+/_=-])[A-Za-z0-9+/_=-]{{{ENCODED},}}")
 
 
 class Unreadable(Exception):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
+
+from rubric_env.evidence._fold import fold
 
 MIN_QUOTE = 16
 """Letters of a quote that is looked up; a shorter one is a term or a title. A CJK character counts twice."""
@@ -31,8 +32,8 @@ _ABSENT = re.compile(
     re.IGNORECASE,
 )
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？\n]")
-_FORMATTING = re.compile(r"[\s*_`#>|~\\\"'“”‘’「」『』«»]+")
-_DASH = re.compile("[‐‑‒–—−]")
+_FORMATTING = "*_`#>|~\\\"'“”‘’「」『』«»"
+_DASHES = "‐‑‒–—−"
 _CJK = re.compile("[\u2e80-\u9fff\uac00-\ud7af]")
 
 
@@ -103,5 +104,9 @@ def _speaks_of_absence(text: str, match: re.Match[str]) -> bool:
 
 
 def _bare(text: str) -> str:
-    folded = unicodedata.normalize("NFKC", text).casefold()
-    return _FORMATTING.sub("", _DASH.sub("-", folded))
+    text = fold(text)
+    for dash in _DASHES:
+        text = text.replace(dash, "-")
+    for mark in _FORMATTING:
+        text = text.replace(mark, "")
+    return "".join(text.split())

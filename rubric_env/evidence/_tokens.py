@@ -6,6 +6,8 @@ import re
 
 # Han, kana, hangul, their punctuation and full-width forms.
 _WIDE = re.compile("[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]+")
+# One comparison a character: most texts end here.
+_MAYBE_WIDE = re.compile("[\u2e80-\U0003ffff]")
 _DENSE = bytes(range(0x21, 0x41)) + b"[\\]^_`{|}~"
 
 
@@ -17,7 +19,7 @@ def estimate_tokens(text: str) -> int:
     takes every digit for itself, as that one does, makes twice as many tokens of a pure table of numbers.
     """
     wide = 0
-    if not text.isascii():
+    if _MAYBE_WIDE.search(text):
         narrow = _WIDE.sub("", text)
         wide = len(text) - len(narrow)
         text = narrow

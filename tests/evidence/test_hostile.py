@@ -9,6 +9,7 @@ import tracemalloc
 import pytest
 
 from rubric_env.evidence import build_pack
+from rubric_env.evidence._extract import ENCODED
 from rubric_env.submission import read_submission
 
 MEGABYTES = 1024 * 1024
@@ -58,6 +59,13 @@ def test_a_megabyte_of_anything_is_read_within_seconds(pack_of, name, content):
     pack = pack_of({name: content}, tokens=20_000)
     assert pack.tokens <= 20_000
     assert time.perf_counter() - start < 6
+
+
+def test_encoded_data_just_too_short_to_be_shortened_is_read_in_time_linear_in_its_length(pack_of):
+    start = time.perf_counter()
+    (extract,) = pack_of({"hex.txt": (b"0" * (ENCODED - 1) + b" ") * 4000}, tokens=20_000).extracts
+    assert "encoded data" not in extract.note
+    assert time.perf_counter() - start < 4
 
 
 def test_a_submission_of_many_large_files_is_read_in_bounded_memory(tmp_path):

@@ -36,7 +36,7 @@ class _Oddities:
     found: dict[str, None] = field(default_factory=dict)
 
     def members(self, pairs: list[tuple[str, Any]]) -> None:
-        if len({key for key, _ in pairs}) < len(pairs):
+        if len(dict(pairs)) < len(pairs):
             self.found["an object gives the same key twice"] = None
 
     def constant(self, name: str) -> None:

@@ -1,0 +1,56 @@
+"""256 kB of anything is read in time linear in its length. Timings are in benchmarks/parser.py; this guards the shape."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from verdict_parsers import parse_verdicts
+
+UNITS = (
+    "[", "]", "{", "}", "[]", "{}", "[{", "{[", '"', "'", "\\", '\\"', "“", "<think>", "</think>", "<think></think>", "`", "```",
+    "```\n", "~~~\n", "|", "|\n", "| a | b |\n", "|-", "|-|-|\n", "id|hit\n-|-\nR1|true\n", '{"', '["', "{'", '{":', '{"a":', '{"a":[',
+    "{a:", "{a:1}", "{a:1},", '{"a":1}', '{"a" b}', '{"a":"b" c', '{"a":"b" c,', '{"hit":', '"{\\"', "{\\\"", '{"id":"R1","hit":true}\n',
+    '{"id":"R1","reason":"x "y" z","hit":true}', '{"id":"R1","reason":"x "y', "says {\"id\":\"R1\",\"hit\":true} ", "<verdict id=\"R1\">",
+    '<verdict id="R1"><reason>', '<verdict id="R1"><hit>true</hit></verdict>', "<verdicts>", "<reason>", "<!--", "</", "<", "//", "/*",
+    "{/*", "：", "，", "\u200b", "\ufeff", " ", "\n", "\t", " \n", "-", "---\n", "a", "是", "null,", "1,", "=== V 7 ===\n",
+)  # fmt: skip
+SIZE = 250_000
+BOUND = 3.0
+"""Seconds, an order of magnitude above what any of these takes here: it catches a square, not a slow machine."""
+
+
+def seconds(text: str) -> float:
+    start = time.process_time()
+    for marker in (None, "=== V 7 ==="):
+        parse_verdicts(text, ["R1", "R2"], {"R1": "a text"}, marker)
+    return time.process_time() - start
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=repr)
+def test_section_5_long_repetitions_are_linear(unit: str) -> None:
+    often = unit * (SIZE // len(unit.encode()))
+    inside = '{"verdicts":[' + often
+    in_string = '{"verdicts":[{"id":"R1","reason":"' + often[:-100]
+    assert max(seconds(often), seconds(inside), seconds(in_string)) < BOUND
+
+
+@pytest.mark.parametrize("one", ["[", "{", '"', "\\", "`", "<think>", "|", "\n"])
+@pytest.mark.parametrize("other", ['"', ":", ",", "}", " ", '{"a":', "</think>", "a"])
+def test_section_5_alternations_are_linear(one: str, other: str) -> None:
+    assert seconds((one + other) * (SIZE // len((one + other).encode()))) < BOUND
+
+
+@pytest.mark.parametrize("bracket", ["[", "{", '{"a":', "[[", '[{"verdicts":'])
+def test_section_5_deep_nesting_is_no_recursion_error(bracket: str) -> None:
+    closing = {"[": "]", "{": "}"}
+    text = bracket * 100_000
+    text = text[:200_000] + "".join(closing.get(c, "") for c in reversed(text[:20_000]))
+    assert parse_verdicts(text, ["R1"]).verdicts == {}
+
+
+def test_a_long_answer_is_read_like_a_short_one() -> None:
+    rows = ",".join(f'{{"id":"R{n}","reason":"{"x" * 400}","hit":true}}' for n in range(500))
+    ids = [f"R{n}" for n in range(500)]
+    assert len(parse_verdicts(f'Here: {{"verdicts":[{rows}]}}', ids).verdicts) == 500
+    assert len(parse_verdicts(f"{{'verdicts':[{rows}]}}", ids).verdicts) == 500
