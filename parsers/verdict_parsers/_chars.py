@@ -8,6 +8,8 @@ ZERO_WIDTH = "\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff"
 """Inside a regex character class. Soft hyphen, joiners, direction marks, byte order mark."""
 
 SKIP = rf"[\s{ZERO_WIDTH}]*+"
+END = re.compile(rf"{SKIP}\Z")
+"""Nothing but blanks to the end of the text."""
 
 BLANK = " \t\r\n\f\v\u00a0\u3000\u00ad\u180e\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
 """What may surround a reply, for `str.strip`."""

@@ -30,6 +30,8 @@ _DISOWNS = re.compile(
     )""",
     re.VERBOSE | re.IGNORECASE,
 )
+_SPECIAL = re.compile(r"<\|[^|<>\n]{0,30}\|>")
+"""A token of a chat template that leaked into the text."""
 _QUOTE_LINE = re.compile(r"[ \t]*+>")
 _PAIRS = ("“”", "「」", "『』", "«»")
 _LEAD, _TAIL = 160, 40
@@ -52,7 +54,8 @@ class Prose:
             self._odd, self._quote_line = False, _QUOTE_LINE.match(line) is not None
         self._odd ^= line.count('"') % 2 == 1
         self._read_to = end
-        if self._odd or self._quote_line or "|" in line or _DISOWNS.match(self._flat[end : end + _TAIL]):
+        in_cell = "|" in line and "|" in _SPECIAL.sub("", line)
+        if self._odd or self._quote_line or in_cell or _DISOWNS.match(self._flat[end : end + _TAIL]):
             return True
         if not before.strip(", \t\r\n"):
             return False

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from verdict_parsers._chars import SKIP, flatten
+from verdict_parsers._chars import END, SKIP, flatten
 from verdict_parsers._container import Container, ContainerReader
 from verdict_parsers._context import Prose
 from verdict_parsers._ids import IdBook
@@ -43,7 +43,6 @@ _INTEREST = re.compile(
 _INDENT = 16
 """Spaces before a fence; a longer look back would be paid at every fence of a long line."""
 _INFO = re.compile(r"[ \t]*+([\w+.\-]*+)")
-_END = re.compile(rf"{SKIP}\Z")
 _LEFTOVER = re.compile(
     rf"""[ \t]*+(?:[\]}}][ \t]*+)*+(?:["“”]|'{SKIP}[,:\]}}]|,[ \t]*+[{QUOTES}][^{QUOTES}\n]*+[{QUOTES}]{SKIP}:)
        | [^{{}}\n]{{0,200}}["”],[ ]?["“]\w{{1,40}}["”]:""",
@@ -163,7 +162,7 @@ class _Walk:
             thought = lone_close(self._flat, start, end)
             if thought is not None:
                 return self._forget(thought, guess=True)
-            if container.doubt_from is not None and not _QUOTE.search(self._flat, start, end):
+            if container.doubt_from is not None and not _QUOTE.search(self._flat, start, end + 1):
                 return start + 1
         doubt = self._doubt(container)
         if not container.closed and container.broken and doubt is not None:
@@ -206,7 +205,7 @@ class _Walk:
 
     def _at_pipe(self, found: re.Match[str]) -> int:
         """A line that begins with a pipe and is in no table: cells all the same, so no place for an answer."""
-        return self._unfinished(found.start()) if _END.match(self._flat, found.end()) else found.end()
+        return self._unfinished(found.start()) if END.match(self._flat, found.end()) else found.end()
 
     def _at_unthink(self, found: re.Match[str]) -> int:
         return self._forget(found.end(), guess=any(not region.sound for region in self._regions))

@@ -25,22 +25,23 @@ def pool(regions: Sequence[Region], text: str, book: IdBook) -> Parsed:
         for row in region.rows:
             for name in row.ids:
                 found[name].append((region, row))
-    repeats = _repeats(regions, text)
-    void = set() if repeats else _voided(regions, text, book) | _begun_again(regions, found, text)
-    cut = {name for region in regions for cut in region.cuts for name in cut.ids}
+    void = {} if _repeats(regions, text) else _voided(regions, text, book) | _begun_again(regions, found, text)
+    cut = {name: _why_cut(region, text) for region in regions for cut in region.cuts for name in cut.ids}
     verdicts: dict[str, Verdict] = {}
     unjudged: dict[str, str] = {}
     abstained: dict[str, Verdict] = {}
     for name, rows in found.items():
         why, verdict = _decide(name, rows)
-        if (name in void and why in {"", "null"}) or (why == "missing" and name in cut):
-            unjudged[name] = "truncated"
-        elif why:
+        if why in {"", "null"}:
+            why = void.get(name, why)
+        elif why == "missing":
+            why = cut.get(name, why)
+        if why:
             unjudged[name] = why
-        if name not in unjudged and verdict:
-            verdicts[name] = verdict
-        elif unjudged[name] == "null" and verdict:
+        if why == "null" and verdict:
             abstained[name] = verdict
+        elif not why and verdict:
+            verdicts[name] = verdict
     for name in _mentioned(regions, text, verdicts):
         del verdicts[name]
         unjudged[name] = "unreadable"
@@ -85,12 +86,16 @@ def _decide(name: str, found: Sequence[tuple[Region, Row]]) -> tuple[str, Verdic
     return ("null" if state == "null" else ""), verdict
 
 
-def _voided(regions: Sequence[Region], text: str, book: IdBook) -> set[str]:
-    """The ids of answers that an unfinished one follows: it may have been about to say otherwise.
+def _why_cut(region: Region, text: str) -> str:
+    return "truncated" if region.end == len(text) else "unreadable"
+
+
+def _voided(regions: Sequence[Region], text: str, book: IdBook) -> dict[str, str]:
+    """The ids of answers that an unfinished or broken one follows, and why: it may have been about to say otherwise.
 
     Not those in the same container.
     """
-    void: set[str] = set()
+    void: dict[str, str] = {}
     standing: dict[int, set[str]] = {}
     stream, unfinished = _stream(regions, text, book)
     for region in regions:
@@ -99,7 +104,7 @@ def _voided(regions: Sequence[Region], text: str, book: IdBook) -> set[str]:
         silent = any(row.answer.state == "silent" for row in region.rows)
         if not region.sound or (last and (unfinished or silent)):
             for group in standing.keys() - {region.group, *(stream if last else ())}:
-                void |= standing.pop(group) - (names if region.sound else set())
+                void |= dict.fromkeys(standing.pop(group) - (names if region.sound else set()), _why_cut(region, text))
         standing.setdefault(region.group, set()).update(names)
     return void
 
@@ -140,16 +145,16 @@ def _repeats(regions: Sequence[Region], text: str) -> bool:
     return sound and whole.startswith(cut) and all(_BLANK.fullmatch(gap) for gap in gaps)
 
 
-def _begun_again(regions: Sequence[Region], found: dict[str, list[tuple[Region, Row]]], text: str) -> set[str]:
-    """The ids whose row stands whole and then begins once more, unless it begins with the same words."""
-    again: set[str] = set()
+def _begun_again(regions: Sequence[Region], found: dict[str, list[tuple[Region, Row]]], text: str) -> dict[str, str]:
+    """The ids whose row stands whole and then begins once more, other than in the same words; and why it breaks off."""
+    again: dict[str, str] = {}
     for region in regions:
         for cut in region.cuts:
             begun = text[cut.start : cut.end].rstrip()
-            for name in set(cut.ids) - again:
+            for name in set(cut.ids) - again.keys():
                 spans = [(row.start, row.end) for _, row in found[name] if row.start < cut.start]
                 if not all(start >= 0 and text.startswith(begun, start, end) for start, end in spans):
-                    again.add(name)
+                    again[name] = _why_cut(region, text)
     return again
 
 
@@ -163,7 +168,7 @@ def _mentioned(regions: Sequence[Region], text: str, names: Iterable[str]) -> se
     return {name for name, pattern in patterns.items() if pattern.search(text, min(doubts))}
 
 
-def _warnings(regions: Sequence[Region], void: set[str]) -> Iterator[str]:
+def _warnings(regions: Sequence[Region], void: Iterable[str]) -> Iterator[str]:
     for region in regions:
         for cut in region.cuts:
             yield f"{', '.join(cut.ids) or 'a row'}: breaks off and does not count"
@@ -172,5 +177,5 @@ def _warnings(regions: Sequence[Region], void: set[str]) -> Iterator[str]:
                 yield f"{', '.join(row.ids)}: a quote is not escaped; json_repair read the row"
             elif region.quoted or region.uncertain or row.doubtful:
                 yield f"{', '.join(row.ids) or 'a row without id'}: quoted, an example, or behind broken text"
-    if void:
-        yield f"{', '.join(sorted(void))}: an unfinished answer follows"
+    for name in void:
+        yield f"{name}: an unfinished or broken answer follows"

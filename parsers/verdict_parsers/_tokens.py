@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from verdict_parsers._chars import SKIP
 from verdict_parsers._think import CLOSE, OPEN, end_of_thinking
@@ -15,11 +15,11 @@ _TOKEN = re.compile(
     rf"""{SKIP}(?:
     (?P<mark>[{{}}\[\],:])
   | (?P<quote>[{QUOTES}])
-  | (?P<line>//[^\n]*+)
+  | (?P<line>(?://|\#)[^\n]*+)
   | (?P<block>/\*)
   | (?P<stop>`{{3,}}|~{{3,}}|{CLOSE})
   | (?P<think>{OPEN})
-  | (?P<bare>(?:[^\s{{}}\[\],:"“”＂`/]|/(?![/*]))(?:[^{{}}\[\],:"“”＂`\n/]|/(?![/*]))*+)
+  | (?P<bare>(?:[^\s{{}}\[\],:"“”＂`\#/]|/(?![/*]))(?:[^{{}}\[\],:"“”＂`\n\#/]|/(?![/*]))*+)
   | (?P<junk>.)
     )""",
     re.VERBOSE,
@@ -31,11 +31,12 @@ _BODY = {
 
 
 class Token(NamedTuple):
-    """`kind` "stop" is where a container must end (a fence, the end of a thinking section), "end" the end of the text,
-    "open" a string that reaches to it. A comment or a thinking section that is never closed is the end of the text too.
+    """`kind` is "mark" (a bracket, comma or colon), "string", "bare" (words without quotes), "junk", "stop" (a fence or the
+    end of a thinking section: no container goes on behind it), "end" (of the text), or "open", a string that reaches to
+    the end. A comment or a thinking section that is never closed is the end of the text too.
     """
 
-    kind: Literal["mark", "string", "open", "bare", "junk", "stop", "end"]
+    kind: str
     start: int
     end: int
 
@@ -57,5 +58,5 @@ def next_token(text: str, flat: str, position: int) -> Token:
         elif kind == "line":
             position = end
         else:
-            return Token(kind, start, end)  # type: ignore[arg-type]
+            return Token(kind, start, end)
     return Token("end", len(text), len(text))

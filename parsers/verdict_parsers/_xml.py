@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from verdict_parsers._chars import SKIP
+from verdict_parsers._chars import END, SKIP
 from verdict_parsers._ids import ID_KEYS, NAME_KEYS
 from verdict_parsers._values import Fields
 from verdict_parsers._words import OPAQUE_KEYS, VERDICT_KEYS, field_value, names, squash
@@ -17,8 +17,7 @@ _TAG = r"<(?P<slash>/?)(?P<name>[^\W\d][\w.\-]*+)(?P<attributes>[^<>]*+)(?P<clos
 TAG = re.compile(_TAG)
 
 _NEXT = re.compile(SKIP + _TAG)
-_GAP = re.compile(SKIP)
-_ATTRIBUTE = re.compile(r"([^\W\d][\w.\-]*+)\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'<>/]++))")
+_ATTRIBUTE = re.compile(r"(?<![\w.\-])([^\W\d][\w.\-]*+)\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'<>/]++))")
 _CDATA = "<![CDATA["
 
 
@@ -40,7 +39,7 @@ def starts_row(flat: str, tag: re.Match[str]) -> bool:
         return True
     child = _NEXT.match(flat, tag.end())
     if child is None:
-        return _GAP.match(flat, tag.end()).end() == len(flat)  # type: ignore[union-attr]
+        return END.match(flat, tag.end()) is not None
     name = squash(child["name"])
     return not child["close"] or (name not in ROW_TAGS and name in ID_KEYS | NAME_KEYS | OPAQUE_KEYS | VERDICT_KEYS)
 

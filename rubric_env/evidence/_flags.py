@@ -31,7 +31,7 @@ class Flag:
 
 
 class _Order(NamedTuple):
-    """What is looked for where one of `words` stands and `guard` matches, in most texts neither."""
+    """`pattern` is searched for only in a text that holds one of `words` and a match of `guard`; most hold neither."""
 
     words: frozenset[str]
     guard: re.Pattern[str]

@@ -19,7 +19,7 @@ def estimate_tokens(text: str) -> int:
     takes every digit for itself, as that one does, makes twice as many tokens of a pure table of numbers.
     """
     wide = 0
-    if _MAYBE_WIDE.search(text):
+    if not text.isascii() and _MAYBE_WIDE.search(text):
         narrow = _WIDE.sub("", text)
         wide = len(text) - len(narrow)
         text = narrow

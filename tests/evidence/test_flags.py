@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rubric_env.evidence._flags import _ORDERS, EXCERPT, MAX_FLAGS, suspicious
+from rubric_env.evidence._flags import _ORDERS, _SMUGGLED, EXCERPT, MAX_FLAGS, suspicious
 from rubric_env.evidence._fold import fold
 from tests.evidence.judge_talk import ADDRESSED, ORDINARY
 
@@ -23,7 +23,6 @@ RARE = [
 """Orders of which `ADDRESSED` has no example."""
 
 SPELLINGS = {
-    "as it is": lambda text: text,
     "wide blanks": lambda text: text.replace(" ", " \t\u3000"),
     "upper case": str.upper,
     "full width": lambda text: "".join(chr(ord(c) + 0xFEE0) if "!" <= c <= "~" else c for c in text),
@@ -39,12 +38,9 @@ def test_section_4_text_that_addresses_the_judge_is_flagged(pack_of, text):
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS.values(), ids=SPELLINGS)
-@pytest.mark.parametrize("text", [*ADDRESSED, *RARE])
+@pytest.mark.parametrize("text", [text for text in [*ADDRESSED, *RARE] if not _SMUGGLED.search(text)])
 def test_spelling_hides_nothing(text, spelling):
-    excerpt = suspicious(text)
-    # What is smuggled is a run of invisible characters; between soft hyphens it is none.
-    if not excerpt.startswith("\\"):
-        assert suspicious(spelling(text)) == excerpt
+    assert suspicious(spelling(text)) == suspicious(text) != ""
 
 
 @pytest.mark.parametrize("order", _ORDERS, ids=range(len(_ORDERS)))

@@ -1,4 +1,4 @@
-"""256 kB of anything is read in time linear in its length. Timings are in benchmarks/parser.py; this guards the shape."""
+"""256 kB of anything takes time linear in its length. benchmarks/parser.py has the timings; this guards the shape."""
 
 from __future__ import annotations
 
@@ -7,32 +7,34 @@ import time
 import pytest
 from verdict_parsers import parse_verdicts
 
+# fmt: off
 UNITS = (
-    "[", "]", "{", "}", "[]", "{}", "[{", "{[", '"', "'", "\\", '\\"', "“", "<think>", "</think>", "<think></think>", "`", "```",
-    "```\n", "~~~\n", "|", "|\n", "| a | b |\n", "|-", "|-|-|\n", "id|hit\n-|-\nR1|true\n", '{"', '["', "{'", '{":', '{"a":', '{"a":[',
-    "{a:", "{a:1}", "{a:1},", '{"a":1}', '{"a" b}', '{"a":"b" c', '{"a":"b" c,', '{"hit":', '"{\\"', "{\\\"", '{"id":"R1","hit":true}\n',
-    '{"id":"R1","reason":"x "y" z","hit":true}', '{"id":"R1","reason":"x "y', "says {\"id\":\"R1\",\"hit\":true} ", "<verdict id=\"R1\">",
-    '<verdict id="R1"><reason>', '<verdict id="R1"><hit>true</hit></verdict>', "<verdicts>", "<reason>", "<!--", "</", "<", "//", "/*",
-    "{/*", "：", "，", "\u200b", "\ufeff", " ", "\n", "\t", " \n", "-", "---\n", "a", "是", "null,", "1,", "=== V 7 ===\n",
-)  # fmt: skip
+    "[", "]", "{", "}", "[]", "{}", "[{", "{[", '"', "'", "\\", '\\"', "“", "<think>", "</think>", "<think></think>",
+    "`", "```", "```\n", "~~~\n", "|", "|\n", "| a | b |\n", "|-", "|-|-|\n", "id|hit\n-|-\nR1|true\n",
+    '{"', '["', "{'", '{":', '{"a":', '{"a":[', "{a:", "{a:1}", "{a:1},", '{"a":1}', '{"a" b}', '{"a":"b" c',
+    '{"a":"b" c,', '{"hit":', '"{\\"', '{\\"', '{"id":"R1","hit":true}\n', '{"id":"R1","reason":"x "y" z","hit":true}',
+    '{"id":"R1","reason":"x "y', 'says {"id":"R1","hit":true} ', '<verdict id="R1">', '<verdict id="R1"><reason>',
+    '<verdict id="R1"><hit>true</hit></verdict>', "<verdicts>", "<reason>", "<!--", "</", "<", "//", "/*", "{/*",
+    "：", "，", "\u200b", "\ufeff", " ", "\n", "\t", " \n", "-", "---\n", "a", "是", "null,", "1,", "=== V 7 ===\n",
+)
+# fmt: on
 SIZE = 250_000
 BOUND = 3.0
 """Seconds, an order of magnitude above what any of these takes here: it catches a square, not a slow machine."""
 
 
-def seconds(text: str) -> float:
+def seconds(text: str, marker: str | None = None) -> float:
     start = time.process_time()
-    for marker in (None, "=== V 7 ==="):
-        parse_verdicts(text, ["R1", "R2"], {"R1": "a text"}, marker)
+    parse_verdicts(text, ["R1", "R2"], {"R1": "a text"}, marker)
     return time.process_time() - start
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=repr)
 def test_section_5_long_repetitions_are_linear(unit: str) -> None:
     often = unit * (SIZE // len(unit.encode()))
-    inside = '{"verdicts":[' + often
-    in_string = '{"verdicts":[{"id":"R1","reason":"' + often[:-100]
-    assert max(seconds(often), seconds(inside), seconds(in_string)) < BOUND
+    assert seconds(often, marker="=== V 7 ===") < BOUND
+    assert seconds('{"verdicts":[' + often) < BOUND
+    assert seconds('{"verdicts":[{"id":"R1","reason":"' + often[:-100]) < BOUND
 
 
 @pytest.mark.parametrize("one", ["[", "{", '"', "\\", "`", "<think>", "|", "\n"])

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from verdict_parsers import JsonVerdictParser, VerdictParser, XmlVerdictParser
 
@@ -135,6 +135,7 @@ messages = st.lists(
 
 
 @pytest.mark.verifiers
+@settings(deadline=None)
 @given(messages, st.permutations(["reason", ("hit", "met"), "evidence"]), st.integers(1, 3))
 def test_the_xml_parser_gives_the_numbers_and_fields_of_verifiers(
     completion: list[dict[str, str]], fields: list[Any], count: int
