@@ -31,9 +31,9 @@ _BODY = {
 
 
 class Token(NamedTuple):
-    """`kind` is "mark" (a bracket, comma or colon), "string", "bare" (words without quotes), "junk", "stop" (a fence or the
-    end of a thinking section: no container goes on behind it), "end" (of the text), or "open", a string that reaches to
-    the end. A comment or a thinking section that is never closed is the end of the text too.
+    """`kind` is "mark" (a bracket, comma or colon), "string", "bare" (words without quotes), "junk", "stop" (a fence or
+    the end of a thinking section: no container goes on behind it), "end" (of the text), or "open" (a string that has
+    none). A comment or a thinking section that is never closed is the end of the text too.
     """
 
     kind: str
