@@ -91,9 +91,8 @@ class HarborRubric(vf.Rubric):
             )
         )
         self.engine = JudgeEngine(self.settings, make_judge(self.settings, credentials))
-        self.verdict_parser = JsonVerdictParser(())
         self.judge_model = self.settings.model
-        for key in ("judge", "judge_model", "verdict_parser"):
+        for key in ("judge", "judge_model"):
             self.add_class_object(key, getattr(self, key))
         self._outcome_key = f"_judge_outcome_{id(self)}"
         self._tally = _Tally()
@@ -117,8 +116,9 @@ class HarborRubric(vf.Rubric):
 
     def score_objects(self, state: Any) -> dict[str, Any]:
         objects: dict[str, Any] = super().score_objects(state)
-        # A client belongs to one event loop, and verifiers scores in several.
+        # A client belongs to one event loop, and verifiers scores in several; a rubric's rows belong to a rollout.
         objects["judge_client"] = self.engine.judge_client()
+        objects["verdict_parser"] = self._verdict_parser(state)
         return objects
 
     async def judge(self, prompt: Any, completion: Any, answer: Any = "", state: Any = None) -> str:
@@ -207,6 +207,13 @@ class HarborRubric(vf.Rubric):
                 state["metrics"][self._label("judge_flat_group")] = flat
 
     # --- judging ----------------------------------------------------------------------------------------------------
+
+    def _verdict_parser(self, state: Any) -> JsonVerdictParser:
+        """Reads text as verdicts on the rollout's rows, once it was judged; before that on those of `rubric=`."""
+        outcome: Outcome | None = state.get(self._outcome_key)
+        if outcome and outcome.card:
+            return JsonVerdictParser([row.id for row in outcome.card.rows])
+        return JsonVerdictParser(self.defaults.spec.ids if self.defaults.spec else ())
 
     async def _outcome(self, state: Any, prompt: Any, completion: Any, answer: Any, info: Any) -> Outcome | None:
         """The rollout's outcome, judged once; None when the rollout had failed before it came here."""

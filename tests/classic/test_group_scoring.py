@@ -128,7 +128,8 @@ async def test_user_funcs_sync_and_async_are_added_as_on_any_rubric(make_rubric:
         return 1.0
 
     def asks_for_ours(verdict_parser: Any, judge_model: str, judge_client: Any) -> float:
-        return float(judge_model == "judge-model" and judge_client is not None and hasattr(verdict_parser, "parse"))
+        parsed = verdict_parser.parse('{"R1": {"hit": true}}')
+        return float(judge_model == "judge-model" and judge_client is not None and parsed.verdicts["R1"].hit is True)
 
     rubric.add_reward_func(brevity, weight=0.5)
     rubric.add_metric(asks_for_ours)
