@@ -99,12 +99,12 @@ class JudgeSettings(BaseModel):
     skip: bool = False
     on_unscored: Literal["mark", "regenerate", "zero", "last"] = "mark"
     limiter: str | None = None
-    """URL of a Redis that processes share; in-process without."""
+    """URL of a Redis that processes share, which this version has not; in-process without."""
     journal: str | None = None
     """Path of a SQLite file; in memory without."""
     reuse: Literal["group", "run", "always", "off"] = "group"
     view: Literal["reply", "conversation"] = "reply"
-    strategy: str = "direct"
+    strategy: Literal["direct"] = "direct"
 
     @property
     def block_budget(self) -> float:
@@ -129,7 +129,7 @@ class JudgeSettings(BaseModel):
         from_env, unknown = {}, []
         for name, value in env.items():
             field = name.removeprefix(PREFIX).lower()
-            if not name.startswith(PREFIX) or field in CREDENTIAL_FIELDS or field in _READ_ELSEWHERE:
+            if not name.startswith(PREFIX) or field in CREDENTIAL_FIELDS:
                 continue
             if field not in cls.model_fields:
                 unknown.append(name)
@@ -139,7 +139,7 @@ class JudgeSettings(BaseModel):
             warnings.warn(f"unknown variables, ignored: {', '.join(sorted(unknown))}", stacklevel=2)
         if secret := CREDENTIAL_FIELDS & given.keys():
             raise SettingsError(f"{', '.join(sorted(secret))}: a credential is an argument of its own, not a setting")
-        from_file = {k: v for k, v in read_config(config).items() if k not in CREDENTIAL_FIELDS | _READ_ELSEWHERE}
+        from_file = {k: v for k, v in read_config(config).items() if k not in CREDENTIAL_FIELDS}
         merged = {**(defaults or {}), **from_file, **from_env, **given}
         try:
             return cls(**merged)
@@ -152,9 +152,6 @@ class JudgeSettings(BaseModel):
                 known = "" if name in cls.model_fields else f" (known: {', '.join(sorted(cls.model_fields))})"
                 lines.append(f"{name} ({where}) = {item.get('input')!r}: {item['msg']}{known}")
             raise SettingsError("; ".join(lines)) from None
-
-
-_READ_ELSEWHERE = frozenset({"endpoints", "config"})
 
 
 def read_config(path: str | Path | None) -> dict[str, Any]:

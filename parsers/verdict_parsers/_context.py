@@ -10,24 +10,18 @@ import re
 _INTRODUCES = re.compile(
     r"""(?:
       \b(?:says|said|stat(?:es|ed)|claim(?:s|ed)?|writes?|wrote|written|contain(?:s|ed|ing)?|holds?|holding
-        |includ(?:es|ed|ing)|quot(?:es?|ed|ing)|past(?:es|ed)|embed(?:s|ded)?|assert(?:s|ed)?|e\.g\.?)
-        (?:\s+(?:the\ following|this|the\ text|the\ line|the\ words))?
-    | \b(?:like|such\ as|instead\ of|rather\ than|not|would\ be|could\ be)\b(?!\s*\n)
-    | (?:^|[.!?\n])\s*(?:(?!(?:in|json)\b)\w+\s){0,2}(?:format|schema|template|example|sample|draft|quotation|excerpt)
+        |includ(?:es|ed|ing)|quot(?:es?|ed|ing)|past(?:es|ed)|embed(?:s|ded)?|assert(?:s|ed)?|e\.g|like|such\ as
+        |instead\ of|rather\ than|not|would\ be|could\ be)
+        [.,]?(?:\s+(?:the\ following|this|the\ text|the\ line|the\ words))?
+    | (?:^|[.!?\n])\s*(?:(?!in\b)\w+\s){0,2}(?:format|schema|template|example|sample|draft|quotation|excerpt)
         (?:\s(?:is|was|looks\ like))?\s*[:=]
-    | (?<![未不没])(?:写道|写着|写有|写了|包含|含有|声称|自称|例如|比如|诸如)
+    | (?:写道|写着|写有|写了|包含|含有|声称|自称|例如|比如|诸如)
     | (?:^|[。！？\n])\s*\w{0,2}(?:格式|示例|例子|草稿|模板|原文|引用)(?:如下|是|为)?\s*:
     | <(?:submission|documents?|files?|examples?|format|output_format|schema|template|draft|input|prompt|task)
         \b[^<>]*>
     )[\s"'“‘「『:*,]*(?:(?:`{1,3}|~{3})[\w+.-]*\s*)?(?:<\w[^<>]*>\s*)*$""",
     re.VERBOSE | re.IGNORECASE,
 )
-_LABEL = re.compile(
-    r"""(?:^|\n)[ \t>*_\#-]*(?:reason(?:ing)?|rationale|explanation|justification|evidence|quot(?:e|ation)|citation|excerpt
-        |理由|原因|说明|证据|依据|引用|原文)[ \t*_`]*:(?:[^\n]*(?:\n[ \t]*[*+-][ \t][^\n]*)*|[\s*_]*(?:(?:`{3}|~{3})[\w+.-]*\s*)?)\Z""",
-    re.VERBOSE | re.IGNORECASE,
-)
-"""A line of a reason or of evidence, in an answer that is written as a list of such lines."""
 _DISOWNS = re.compile(
     r"""[ \t`"'”’」』,.)]*+(?:
       \(?which\b | is\ (?:what|not|only|just|an\ example|from|how)\b | was\b | as\ an\ example\b | appears\b | says\b
@@ -67,4 +61,4 @@ class Prose:
             return False
         lead = before if len(before) <= _LEAD else f"…{before[-_LEAD:]}"
         open_pair = any(line.rfind(pair[0]) > line.rfind(pair[1]) for pair in _PAIRS)
-        return open_pair or line.endswith(("'", "‘")) or any(p.search(lead) for p in (_INTRODUCES, _LABEL))
+        return open_pair or line.endswith(("'", "‘")) or _INTRODUCES.search(lead) is not None

@@ -18,7 +18,7 @@ from verdict_parsers._table import Table, table_rows, tables
 from verdict_parsers._think import CLOSE, OPEN, end_of_thinking, lone_close
 from verdict_parsers._tokens import QUOTES, next_token
 from verdict_parsers._values import Obj
-from verdict_parsers._words import EVIDENCE_KEYS, OPAQUE_KEYS, REASON_KEYS, names
+from verdict_parsers._words import OPAQUE_KEYS, names
 from verdict_parsers._xml import ROW_TAGS, TAG, read_row, starts_row
 
 _WRAPPER_TAGS = names("verdicts results evaluations judgments judgements assessments answers criteria rows items")
@@ -244,18 +244,12 @@ class _Walk:
             return found.end()
         if not tag["close"]:
             return self._unfinished(tag.start()) if tag.end() == len(self._flat) else found.end()
-        if tag["slash"] and name in REASON_KEYS | EVIDENCE_KEYS:
-            self._disown_elements()
         if name in _OPAQUE_TAGS and not self._uncertain and not tag["slash"] and not tag["attributes"].endswith("/"):
             end = self._flat.find(f"</{tag['name']}>", tag.end())
             return end + len(name) + 3 if end >= 0 else self._unfinished(tag.start())
         if name in _WRAPPER_TAGS:
             self._group = None if tag["slash"] else tag.start()
         return tag.end()
-
-    def _disown_elements(self) -> None:
-        """A reason that closes where none is open: an earlier one held a closing tag, and the elements behind it."""
-        self._regions = [replace(region, quoted=region.quoted or region.kind == "xml") for region in self._regions]
 
     def _row(self, tag: re.Match[str]) -> int:
         start = tag.start()

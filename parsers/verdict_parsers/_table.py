@@ -16,9 +16,6 @@ _DASHES = r"[ \t]*+:?-++:?[ \t]*+"
 _SEPARATOR = re.compile(rf"^[ \t]*+\|?{_DASHES}(?:\|{_DASHES})*+\|?[ \t\r]*+$", re.MULTILINE)
 _PIPE = re.compile(r"(?<!\\)\|")
 _LINE = re.compile(r"[^\n]*+\n|[^\n]++")
-_LEADING_PIPE = re.compile(r"[ \t]*+\|")
-_OTHER = re.compile(r"[ \t]*+(?:[{\[<]|`{3}|~{3})")
-"""What a line without a leading pipe starts with when it is no line of a table, whatever pipes it holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,23 +28,15 @@ class Table:
 
 
 def tables(flat: str) -> Iterator[Table]:
-    """Every header with a line of dashes below it, and the lines with a pipe that follow, up to another header."""
+    """Every header with a line of dashes below it, and the lines with a pipe that follow."""
     position = 0
     while separator := _SEPARATOR.search(flat, position):
         start = flat.rfind("\n", 0, max(separator.start() - 1, 0)) + 1
         position = body = min(separator.end() + 1, len(flat))
         if "|" in separator[0] and "|" in flat[start : separator.start()]:
-            piped = _LEADING_PIPE.match(flat, start) is not None
-            while (line := _LINE.match(flat, position)) and _goes_on(flat, line, piped):
+            while (line := _LINE.match(flat, position)) and "|" in line[0]:
                 position = line.end()
             yield Table(start, body, position)
-
-
-def _goes_on(flat: str, line: re.Match[str], piped: bool) -> bool:
-    """Whether a line belongs to a table, in which each line starts with a pipe if it is `piped`."""
-    if "|" not in line[0] or _SEPARATOR.match(flat, line.end()):
-        return False
-    return _LEADING_PIPE.match(line[0]) is not None or not (piped or _OTHER.match(line[0]))
 
 
 def table_rows(text: str, flat: str, table: Table, book: IdBook) -> tuple[list[Row], list[Cut], bool]:

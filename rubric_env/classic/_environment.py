@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from datasets import Dataset
+from pydantic import Field, ValidationError, validate_call
 
 from rubric_env.classic._group import HarborRubricGroup
 from rubric_env.classic._rubric import HarborRubric
@@ -23,6 +26,8 @@ Look at the input files first, then do the task. Files that you deliver belong i
 that the task gives. When you are done, answer with a short closing message and no tool call. \
 If the task asks for an answer in chat, give that answer as your closing message."""
 
+Weight = Annotated[float, Field(allow_inf_nan=False)]
+
 JUDGE_ARGUMENTS = frozenset({"model", "base_url", "api_key_file", "api_key_command", "settings", "config"})
 
 
@@ -30,11 +35,12 @@ class WorkspaceEnv(vf.StatefulToolEnv):
     """One workspace a rollout; what ends up in `output/` is the submission.
 
     `keep_workspaces` names a folder in which the workspaces stay for people to look at; by default each is deleted as
-    soon as its rollout is scored.
+    soon as its rollout is scored. `unscored` holds those that are still to be deleted.
     """
 
-    def __init__(self, *, keep_workspaces: str | None = None, **kwargs: Any):
+    def __init__(self, *, unscored: set[Path], keep_workspaces: str | None = None, **kwargs: Any):
         super().__init__(tools=[], **kwargs)
+        self._unscored = unscored
         self._keep = Path(keep_workspaces) if keep_workspaces else None
         if self._keep:
             self._keep.mkdir(parents=True, exist_ok=True)
@@ -49,6 +55,8 @@ class WorkspaceEnv(vf.StatefulToolEnv):
             root = await asyncio.to_thread(make_workspace, inputs, output, self._keep)
         except OSError as error:
             raise vf.InfraError(f"workspace: {error}") from error
+        if not self._keep:
+            self._unscored.add(root)
         state["submission_dir"], state["output_dir"] = str(root), output
         return await super().setup_state(state)
 
@@ -59,11 +67,14 @@ class WorkspaceEnv(vf.StatefulToolEnv):
 
 
 class WorkspaceRubric(vf.Rubric):
-    """Deletes a rollout's workspace after every rubric has seen it: the environment's own cleanup runs too early."""
+    """Deletes a rollout's workspace after every rubric has seen it: the environment's own cleanup runs too early.
 
-    def __init__(self, keep: bool):
+    At the end it deletes what is left in `unscored`: rollouts that were stopped, or made again after a failure.
+    """
+
+    def __init__(self, unscored: set[Path]):
         super().__init__()
-        self._keep = keep
+        self._unscored = unscored
         self.add_metric(self.workspace_files)
 
     async def workspace_files(self, state: Any) -> float:
@@ -73,8 +84,16 @@ class WorkspaceRubric(vf.Rubric):
 
     @vf.cleanup(priority=-100)
     async def delete_workspace(self, state: Any) -> None:
-        if not self._keep and state.get("submission_dir"):
-            await asyncio.to_thread(remove_workspace, Path(state["submission_dir"]))
+        root = Path(state.get("submission_dir") or "")
+        if root in self._unscored:
+            self._unscored.discard(root)
+            await asyncio.to_thread(remove_workspace, root)
+
+    @vf.teardown
+    async def delete_the_rest(self) -> None:
+        # It also runs at interpreter exit, where no thread can be had.
+        while self._unscored:
+            remove_workspace(self._unscored.pop())
 
 
 class AnswerRubric(vf.MathRubric):
@@ -84,12 +103,34 @@ class AnswerRubric(vf.MathRubric):
         return float(await super().correct_answer(parser, completion, answer, **kwargs)) if answer else 0.0
 
 
+def _checked(build: Callable[..., Any]) -> Callable[..., Any]:
+    """Arguments come as JSON from a command line: those that do not fit are one line, before any rollout is paid."""
+    validated, known = validate_call(build), list(inspect.signature(build).parameters)
+
+    @functools.wraps(build)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return validated(*args, **kwargs)
+        except ValidationError as error:
+            wrong: dict[str, str] = {}
+            for item in error.errors():
+                at = item["loc"][0]
+                name = known[at] if isinstance(at, int) else at
+                # The value of an unknown argument may be a key.
+                unknown = f"{name} is no argument; known are {', '.join(known)}"
+                wrong.setdefault(name, f"{name} = {item['input']!r}: {item['msg']}" if name in known else unknown)
+            raise ValueError("; ".join(wrong.values())) from None
+
+    return call
+
+
+@_checked
 def build_environment(
     instances: str | Path | Sequence[str | Path],
     *,
     judge: Mapping[str, Any] | None = None,
-    rubric_weight: float = 1.0,
-    math_weight: float = 0.0,
+    rubric_weight: Weight = 1.0,
+    math_weight: Weight = 0.0,
     advantage: AdvantageKind | None = "mean",
     max_turns: int = 12,
     system_prompt: str = SYSTEM_PROMPT,
@@ -100,7 +141,8 @@ def build_environment(
     """A classic environment over a folder of Harbor instances; see the README of an environment for the arguments.
 
     Everything is rebuilt from these JSON values, so an env server's workers can make their own. Raises ValueError for
-    unknown judge arguments, InstanceError when a folder holds no instance (or, with `strict`, a broken one).
+    arguments that are unknown or of the wrong type, InstanceError when a folder holds no instance (or, with `strict`, a
+    broken one).
     """
     judge = dict(judge or {})
     if "api_key" in judge:
@@ -109,6 +151,8 @@ def build_environment(
         )
     if unknown := judge.keys() - JUDGE_ARGUMENTS:
         raise ValueError(f"judge: unknown {', '.join(sorted(unknown))}; known are {', '.join(sorted(JUDGE_ARGUMENTS))}")
+    if not isinstance(judge.get("settings") or {}, Mapping):
+        raise ValueError(f"judge.settings = {judge['settings']!r}: an object of settings is expected")
     try:
         rows = dataset_rows(find_instances(instances), strict=strict)
     except InstanceError as error:
@@ -119,13 +163,15 @@ def build_environment(
         answers.weights = [math_weight]
         rubrics.append(answers)
     rubrics[0].weights[0] = rubric_weight
-    rubrics.append(WorkspaceRubric(keep=keep_workspaces is not None))
+    unscored: set[Path] = set()
+    rubrics.append(WorkspaceRubric(unscored))
 
     return WorkspaceEnv(
         dataset=Dataset.from_list(rows),
         rubric=HarborRubricGroup(rubrics),
         system_prompt=system_prompt,
         max_turns=max_turns,
+        unscored=unscored,
         keep_workspaces=keep_workspaces,
         **({"env_id": env_id} if env_id else {}),
     )

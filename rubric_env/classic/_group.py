@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from rubric_env.classic._rubric import HarborRubric
-from rubric_env.classic._settle import open_group, settle
+from rubric_env.classic._settle import open_group, settle_all
 from rubric_env.classic._verifiers import vf
 from rubric_env.scoring import AdvantageKind
 
@@ -31,9 +31,9 @@ class HarborRubricGroup(vf.RubricGroup):
             return
         group = open_group(states, self._advantage)
         await super().score_group(states)
-        settle(group)
+        settle_all(group)
 
     async def score_rollout(self, state: Any) -> None:
         group = open_group([state], self._advantage)
         await super().score_rollout(state)
-        settle(group)
+        settle_all(group)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 from uuid import uuid4
 
 from rubric_env.scoring import AdvantageKind, advantages
@@ -19,15 +19,24 @@ State = MutableMapping[str, Any]
 GROUP_KEY = "_judge_group"
 
 
+class Judging(Protocol):
+    """A rubric that judges members of a group, and what it is told of the group."""
+
+    def settled(self, group: Group, advantages: Sequence[float]) -> None: ...
+
+    def forget(self, group: Group) -> None: ...
+
+
 @dataclass(frozen=True, eq=False)
 class Group:
     """The states scored together. `preset`: per state and step, whether the environment set reward and advantage."""
 
-    states: Sequence[State]
-    preset: Sequence[Sequence[tuple[bool, bool]]]
+    states: Sequence[State] = field(repr=False)
+    preset: Sequence[Sequence[tuple[bool, bool]]] = field(repr=False)
     kind: AdvantageKind
     token: str = field(default_factory=lambda: uuid4().hex)
-    """Names the group to the engine, whose verdicts are shared within it."""
+    """Names the group to the engines, whose verdicts are shared within it."""
+    rubrics: list[Judging] = field(default_factory=list, repr=False)
 
 
 def open_group(states: Sequence[State], kind: AdvantageKind) -> Group:
@@ -60,7 +69,7 @@ def usable_reward(state: State) -> float | None:
 
 
 def settle(group: Group) -> list[float]:
-    """Write advantages and step values from the final rewards; returns the advantages."""
+    """Write advantages and step values from the rewards as they are now; returns the advantages."""
     values = advantages([usable_reward(state) for state in group.states], group.kind)
     for state, advantage, preset in zip(group.states, values, group.preset, strict=True):
         state["advantage"] = advantage
@@ -70,6 +79,22 @@ def settle(group: Group) -> list[float]:
             if not has_advantage:
                 step["advantage"] = advantage
     return values
+
+
+def settle_all(group: Group) -> None:
+    """Settle when every rubric has spoken, and tell those that show it."""
+    values = settle(group)
+    for rubric in group.rubrics:
+        rubric.settled(group, values)
+
+
+def close_group(group: Group) -> None:
+    """Settle for the last time, and let go of everything that the group held."""
+    settle_all(group)
+    for state in group.states:
+        state.pop(GROUP_KEY, None)
+    for rubric in group.rubrics:
+        rubric.forget(group)
 
 
 def is_flat(group: Group) -> bool:

@@ -9,10 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from rubric_env.engine import Case
-from rubric_env.harbor import Instance, read_text
+from rubric_env.harbor import Instance
 from rubric_env.rubric import RubricSpec
+from rubric_env.scoring import FaultKind, Outcome, unscored
 from rubric_env.settings import JudgeSettings
-from rubric_env.submission import Submission, conversation_text, message_text, read_submission, reply_text
+from rubric_env.submission import (
+    OUTPUT,
+    Submission,
+    SubmissionUnreadable,
+    conversation_text,
+    message_text,
+    read_submission,
+    reply_text,
+)
 
 
 class SourceError(ValueError):
@@ -35,7 +44,7 @@ def read_info(value: Any) -> Mapping[str, Any]:
             value = json.loads(value)
         except json.JSONDecodeError as error:
             raise SourceError(f"info is no JSON object ({error}): store it with json.dumps") from None
-    if value is None or value == "":
+    if value is None or (isinstance(value, str) and not value.strip()):
         return {}
     if not isinstance(value, Mapping):
         raise SourceError(f"info must be an object, not {type(value).__name__}")
@@ -51,28 +60,39 @@ def build_case(
     defaults: Defaults,
     settings: JudgeSettings,
     group: str = "",
-) -> Case:
-    """Everything that one judging needs; `group` is the scope in which verdicts are shared.
+) -> Case | Outcome:
+    """Everything that one judging needs; its outcome where the files cannot be read, which is nobody's submission.
 
-    Raises SourceError, RubricError, InstanceError or SubmissionUnreadable.
+    `group` is the scope in which verdicts are shared. Raises SourceError, RubricError or InstanceError.
     """
     facts = read_info(info)
     instance = Instance.load(Path(str(facts["instance"]))) if facts.get("instance") else None
+    spec = _spec(facts, instance, defaults)
+    try:
+        submission = _submission(state, completion, facts, instance, settings)
+    except SubmissionUnreadable as error:
+        return unscored(FaultKind.INTERNAL, str(error), rows=len(spec))
     return Case(
-        spec=_spec(facts, instance, defaults),
-        submission=_submission(state, completion, facts, instance, settings),
-        task=str(facts.get("task_prompt") or (instance.task if instance else "") or _user_text(prompt)),
-        instruction=_instruction(facts, instance, defaults, settings),
-        reference=str(
-            facts.get("reference") or (instance.reference if instance else "") or defaults.reference or answer or ""
+        spec=spec,
+        submission=submission,
+        task=_first(facts.get("task_prompt"), instance and instance.task, _user_text(prompt)),
+        instruction=_first(
+            facts.get("judge_instruction"), instance and instance.judge_instruction, defaults.instruction
         ),
+        reference=_first(facts.get("reference"), instance and instance.reference, defaults.reference, answer),
         group=group,
         name=str(state.get("example_id", "")),
     )
 
 
+def _first(*sources: Any) -> str:
+    """The first that holds text."""
+    return next((text for source in sources if source is not None and (text := str(source)).strip()), "")
+
+
 def _spec(facts: Mapping[str, Any], instance: Instance | None, defaults: Defaults) -> RubricSpec:
-    if facts.get("rubric"):
+    # An empty list is a broken rubric, not an absent one: another must not take its place.
+    if facts.get("rubric") not in (None, ""):
         return RubricSpec.parse(facts["rubric"])
     if facts.get("rubric_path"):
         return RubricSpec.parse(Path(str(facts["rubric_path"])))
@@ -83,18 +103,6 @@ def _spec(facts: Mapping[str, Any], instance: Instance | None, defaults: Default
     raise SourceError('no rubric: give info["rubric"], info["rubric_path"], info["instance"] or HarborRubric(rubric=…)')
 
 
-def _instruction(
-    facts: Mapping[str, Any], instance: Instance | None, defaults: Defaults, settings: JudgeSettings
-) -> str:
-    found = facts.get("judge_instruction") or (instance.judge_instruction if instance else "") or defaults.instruction
-    if found or not settings.instruction_file:
-        return str(found)
-    try:
-        return read_text(Path(settings.instruction_file))
-    except OSError as error:
-        raise SourceError(f"instruction file: {error}") from None
-
-
 def _submission(
     state: Mapping[str, Any],
     completion: Any,
@@ -103,17 +111,22 @@ def _submission(
     settings: JudgeSettings,
 ) -> Submission:
     root = state.get("submission_dir") or facts.get("submission_dir")
-    return read_submission(
-        Path(str(root)) if root else None,
-        reply_text(completion or ""),
-        output_dir=state.get("output_dir") or facts.get("output_dir"),
-        lenient=settings.lenient_delivery,
-        chat_fallback=settings.chat_fallback,
-        conversation=conversation_text(completion or "") if settings.view == "conversation" else None,
-    )
+    output_dir = state.get("output_dir") or facts.get("output_dir")
+    try:
+        return read_submission(
+            Path(str(root)) if root else None,
+            reply_text(completion or ""),
+            output_dir=str(output_dir) if output_dir else None,
+            usual_output=instance.output_dir if instance else OUTPUT,
+            lenient=settings.lenient_delivery,
+            chat_fallback=settings.chat_fallback,
+            conversation=conversation_text(completion or "") if settings.view == "conversation" else None,
+        )
+    except ValueError as error:
+        raise SourceError(str(error)) from None
 
 
 def _user_text(prompt: Any) -> str:
     if isinstance(prompt, str):
         return prompt
-    return "\n\n".join(message_text(m) for m in prompt or () if m["role"] == "user")
+    return "\n\n".join(message_text(m) for m in prompt or () if m.get("role") == "user")

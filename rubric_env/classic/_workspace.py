@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -71,7 +72,8 @@ TOOLS = (list_files, read_file, write_file)
 def _inside(workspace: str, path: str) -> tuple[Path, Path]:
     """The workspace and the file in it, links resolved. `/app` is what instructions call the workspace."""
     root = Path(workspace).resolve()
-    wanted = (root / path.removeprefix("/app").lstrip("/")).resolve()
+    inside = path.removeprefix("/app") if path == "/app" or path.startswith("/app/") else path
+    wanted = (root / inside.lstrip("/")).resolve()
     if not wanted.is_relative_to(root):
         raise WorkspaceError(f"{path}: outside the workspace")
     return root, wanted
@@ -82,10 +84,15 @@ def _list(path: str, workspace: str) -> str:
     if not folder.is_dir():
         raise WorkspaceError(f"{path}: no such folder")
     files = sorted(p for p in folder.rglob("*") if p.is_file() and not p.is_symlink())
-    lines = [f"{p.relative_to(root).as_posix()} ({p.stat().st_size} bytes)" for p in files[:FILE_LIMIT]]
+    lines = [f"{_name(p.relative_to(root))} ({p.stat().st_size} bytes)" for p in files[:FILE_LIMIT]]
     if len(files) > FILE_LIMIT:
         lines.append(f"… and {len(files) - FILE_LIMIT} more")
     return "\n".join(lines) or "(empty)"
+
+
+def _name(path: Path) -> str:
+    # A name that is not UTF-8, as in an archive made elsewhere, would not pass through the policy's endpoint.
+    return os.fsencode(path.as_posix()).decode("utf-8", "backslashreplace")
 
 
 def _read(path: str, workspace: str) -> str:

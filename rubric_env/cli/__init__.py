@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import warnings
+from typing import Annotated
 
 import typer
 
+from rubric_env import __version__
 from rubric_env.cli import _common
 from rubric_env.cli.demo import demo
 from rubric_env.cli.doctor import doctor
@@ -27,6 +30,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        sys.stdout.write(f"rubric-env {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Options before a command."""
+
+
 for command in (demo, judge, lint, score, parse, evidence, doctor, local_judge):
     app.command()(command)
 
@@ -34,6 +54,10 @@ for command in (demo, judge, lint, score, parse, evidence, doctor, local_judge):
 def main() -> None:
     """Entry point: known errors become one line, never a traceback."""
     warnings.showwarning = _common.show_warning
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        # A closed terminal or a stopped job ends a command like Ctrl-C does: nothing goes on behind, nothing is lost.
+        if signal.getsignal(ending) is signal.SIG_DFL:
+            signal.signal(ending, signal.default_int_handler)
     try:
         app()
     except _common.CommandError as error:
@@ -45,4 +69,9 @@ def main() -> None:
     except BrokenPipeError:
         # The reader of a pipe went away; there is nobody left to tell.
         sys.stderr.close()
+        sys.exit(1)
+    except OSError as error:
+        # A full disk, a folder that may not be written, a file where a folder should be.
+        where = f"{error.filename}: " if error.filename else ""
+        _common.say(f"error: {where}{error.strerror or error}", style="bold red")
         sys.exit(1)

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from rubric_env.cli._common import console, say
+from rubric_env.cli._common import cell, console, say
 
 WIDE = 72
 """Columns of a terminal in which the whole table fits."""
@@ -20,7 +20,10 @@ _CALL = re.compile(r"call_(\d+)_\d+_\d+")
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """`score` is None when unscored; `faults` counts the rows without a verdict by kind; `seconds` of judging."""
+    """`score` is None when unscored; `seconds` of judging; `reused`: an equal answer of its group was asked instead.
+
+    `faults` counts the rows without a verdict by kind; `causes` are their details, or why the rollout never was judged.
+    """
 
     instance: str
     answer: str
@@ -29,7 +32,9 @@ class Rollout:
     advantage: float
     coverage: float
     faults: str
+    causes: tuple[str, ...]
     calls: int
+    reused: bool
     tokens: int
     seconds: float
 
@@ -42,19 +47,18 @@ def read_rollouts(folder: Path, recordings: Sequence[Mapping[str, Any]]) -> list
 
 def _lines(folder: Path) -> Iterator[str]:
     for path in folder.glob("**/results.jsonl"):
-        yield from filter(str.strip, path.read_text("utf-8").splitlines())
+        # After a full disk or a kill, the last line may be cut: it has no line end yet.
+        yield from path.read_text("utf-8", "replace").split("\n")[:-1]
 
 
 def _rollout(row: Mapping[str, Any], recordings: Sequence[Mapping[str, Any]]) -> Rollout:
     metrics = row.get("metrics") or {}
     info = row.get("info") or {}
     info = json.loads(info) if isinstance(info, str) else info
-    result = row.get("judge_result") or {}
-    faults = Counter(
-        str(item["fault"]) for item in (result.get("details") or {}).get("criteria", ()) if item.get("fault")
-    )
     scored = bool(metrics.get("judge_scored"))
-    error = row.get("error") or {}
+    rows = [str(item["fault"]) for item in _criteria(row) if item.get("fault")]
+    causes = tuple(dict.fromkeys(rows)) or (() if scored else (_reason(row),))
+    kinds = Counter(fault.partition(":")[0] for fault in rows)
     return Rollout(
         instance=str(info.get("name", row.get("example_id"))),
         answer=_quality(row, recordings),
@@ -62,12 +66,25 @@ def _rollout(row: Mapping[str, Any], recordings: Sequence[Mapping[str, Any]]) ->
         score=float(row.get("reward") or 0.0) if scored else None,
         advantage=float(metrics.get("judge_advantage", 0.0)),
         coverage=float(metrics.get("judge_coverage", 0.0)),
-        faults=", ".join(f"{n} {kind}" for kind, n in faults.most_common(2))
-        or ("" if scored else str(error.get("message", ""))),
+        faults=", ".join(f"{n} {kind}" for kind, n in kinds.most_common(2)) or "".join(causes).partition(":")[0],
+        causes=causes,
         calls=int(metrics.get("judge_calls", 0)),
+        reused=scored and not metrics.get("judge_called") and not metrics.get("delivery_missing"),
         tokens=int(metrics.get("judge_input_tokens", 0) + metrics.get("judge_output_tokens", 0)),
         seconds=float(metrics.get("judge_seconds", 0.0)),
     )
+
+
+def _criteria(row: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    found: Sequence[Mapping[str, Any]] = ((row.get("judge_result") or {}).get("details") or {}).get("criteria", ())
+    return found
+
+
+def _reason(row: Mapping[str, Any]) -> str:
+    """Why a rollout has no row at all: what the judge says of it, else the error that ended it."""
+    error = row.get("error") or {}
+    judged = (row.get("judge_result") or {}).get("exit_reason")
+    return str(judged or f"{error.get('error', 'no error saved')}: {error.get('error_chain_repr', '')}")
 
 
 def _quality(row: Mapping[str, Any], recordings: Sequence[Mapping[str, Any]]) -> str:
@@ -116,17 +133,21 @@ def print_report(rows: Sequence[Rollout], folder: Path, agreement: str | None, l
     previous = None
     for row in rows:
         if row.instance != previous:
-            table.add_row(f"[bold]{row.instance}[/]")
+            table.add_row(cell(row.instance, "bold"))
             previous = row.instance
-        faults = [row.faults.replace("[", r"\[")] if with_faults else []
-        table.add_row(f"  {row.answer}", *(figure(row) for figure in figures.values()), *faults)
+        faults = [cell(row.faults)] if with_faults else []
+        table.add_row(f"  {row.answer or 'rollout'}", *(figure(row) for figure in figures.values()), *faults)
     console().print(table)
     scored = [row.score for row in rows if row.score is not None]
     mean = f"{sum(scored) / len(scored):.3f}" if scored else "none"
     lost = "" if with_faults else "; no row was lost to a fault"
     say(f"mean score {mean} over {len(scored)} scored rollouts, {len(rows) - len(scored)} unscored{lost}")
+    if any(row.reused for row in rows):
+        say("0 calls: an equal answer to the same task was judged, and its verdicts count")
+    for cause, n in Counter(cause for row in rows for cause in row.causes).most_common(3):
+        say(f"{n} {'rollout' if n == 1 else 'rollouts'}: {cause}")
     for path in folder.glob("**/results.jsonl"):
-        say(f"results: {path}  (every verdict with its reason under judge_result)")
+        say(f"results: {path} (every verdict with its reason under judge_result)")
     if not live:
         say(
             "The scores above come from the local judge, which matches words, numbers and dates: good for seeing that "

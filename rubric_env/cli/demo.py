@@ -7,6 +7,7 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -18,22 +19,31 @@ import typer
 
 from rubric_env.cli._common import CommandError, console, emit, say
 from rubric_env.cli._report import print_report, read_rollouts, summary
+from rubric_env.cli.doctor import ask
 
-SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.I)
-OURS = ("JUDGE_", "OPENAI_", "POLICY_", "PRIME_", "ANTHROPIC_")
+KEPT_OUT = re.compile(
+    r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|_PAT$|_PROXY$|^(JUDGE|OPENAI|POLICY|PRIME|ANTHROPIC)_", re.I
+)
+"""Variables that the offline child does without: whatever is a secret, and proxies, which loopback must not meet."""
 QUALITIES = ("good", "medium", "poor")
 """Played first, so that every instance shows the span; odder answers follow."""
+LOCAL = "local-lexical: matches words, no LLM; it checks the wiring, not quality"
 LIVE_POLICY = ("POLICY_BASE_URL", "POLICY_API_KEY", "POLICY_MODEL")
 
 
 def demo(
     live: Annotated[bool, typer.Option("--live", help="use JUDGE_* and POLICY_* instead of the offline parts")] = False,
     out: Annotated[Path, typer.Option("-o", "--out", help="folder for the results")] = Path("demo-output"),
-    rollouts: Annotated[int, typer.Option("-r", help="rollouts an instance", min=1)] = 4,
-    examples: Annotated[int, typer.Option("-n", help="instances; -1 = all", min=-1)] = -1,
+    rollouts: Annotated[int, typer.Option("-r", "--rollouts", help="rollouts an instance", min=1)] = 4,
+    examples: Annotated[int, typer.Option("-n", "--examples", help="instances; -1 = all", min=-1)] = -1,
     as_json: Annotated[bool, typer.Option("--json", help="the summary as JSON on stdout")] = False,
 ) -> None:
-    """Run vf-eval on the shipped instances: rollouts, files, evidence, judge calls, scores, rewards, advantages."""
+    """Run vf-eval on the shipped instances, offline and free.
+
+    The whole path: dataset, rollouts, files, evidence, judge calls, scores, rewards, advantages, and a table of them.
+    """
+    if examples == 0:
+        raise CommandError("-n 0 leaves nothing to run: give a number of instances, or -1 for all", 2)
     home = importlib.util.find_spec("harbor_gdp")
     if home is None or home.origin is None or importlib.util.find_spec("verifiers") is None:
         raise CommandError("the demo needs the environment harbor-gdp and verifiers: run `make demo` in a checkout")
@@ -42,12 +52,12 @@ def demo(
         (json.loads(path.read_text("utf-8")) for path in sorted(instances.glob("*/recordings/*.json"))),
         key=lambda recording: QUALITIES.index(recording["quality"]) if recording["quality"] in QUALITIES else 99,
     )
-    folder = out / time.strftime("%Y%m%d-%H%M%S")
-    folder.mkdir(parents=True, exist_ok=True)
+    # The number keeps two demos that start in the same second apart.
+    folder = out / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
     with contextlib.ExitStack() as stack:
         if live:
-            environment, policy = _live_environment()
-            calls = None
+            environment, policy = _live()
+            calls, recordings = None, []
         else:
             from rubric_env.local import LocalJudgeServer, ReplayPolicyServer
 
@@ -56,7 +66,7 @@ def demo(
             environment = _offline_environment(judge.base_url)
             policy = ["-m", replay.model, "-b", replay.base_url, "-k", "DEMO_POLICY_KEY"]
             calls = judge
-            say(f"judge   {judge.base_url}  local-lexical: matches words, no LLM; it checks the wiring, not quality")
+            say(f"judge   {judge.base_url}  {LOCAL}")
             say(f"policy  {replay.base_url}  replays {len(recordings)} recorded answers; no model runs")
         shipped = len(list(instances.glob("*/tests/rubric.json")))
         total = rollouts * (shipped if examples < 0 else min(examples, shipped))
@@ -65,24 +75,26 @@ def demo(
             *("-n", str(examples), "-r", str(rollouts), "-c", "32", "-s", "-d", "-C", "judge_result"),
             *("-o", str(folder.resolve()), "-a", "{}"),
         ]
-        _run(command, environment, folder, total, calls)
+        folder.mkdir(parents=True)
+        stopped = _run(command, environment, folder, total, calls)
     rows = read_rollouts(folder, recordings)
     if not rows:
-        raise CommandError(f"vf-eval saved no rollout; its output is in {folder / 'vf-eval.log'}")
+        raise stopped or CommandError(f"vf-eval saved no rollout; its output is in {folder / 'vf-eval.log'}")
     agreement = None if live else _agreement(instances)
     if as_json:
         emit(summary(rows, folder, agreement))
     else:
         print_report(rows, folder, agreement, live)
+    if stopped:
+        raise stopped
     if unscored := sum(not row.scored for row in rows):
-        raise CommandError(f"{unscored} of {len(rows)} rollouts could not be scored; the reasons are in the table")
+        raise CommandError(f"{unscored} of {len(rows)} rollouts could not be scored; the reasons are above")
 
 
 def _offline_environment(judge_url: str) -> dict[str, str]:
     # Whatever keys lie around stay out of the child: the demo is free by construction, not by luck.
-    kept = {k: v for k, v in os.environ.items() if not SECRET.search(k) and not k.startswith(OURS)}
     return {
-        **kept,
+        **{name: value for name, value in os.environ.items() if not KEPT_OUT.search(name)},
         "JUDGE_BASE_URL": judge_url,
         "JUDGE_API_KEY": "local",
         "JUDGE_MODEL": "local-lexical",
@@ -92,21 +104,33 @@ def _offline_environment(judge_url: str) -> dict[str, str]:
     }
 
 
-def _live_environment() -> tuple[dict[str, str], list[str]]:
-    from rubric_env.judges import NoCredential, resolve_credentials
+def _live() -> tuple[dict[str, str], list[str]]:
+    """Environment and policy arguments of a run that costs money, once its judge has answered."""
+    from rubric_env.judges import NoCredential, make_judge, resolve_credentials
+    from rubric_env.settings import JudgeSettings, SettingsError
 
-    if missing := [name for name in LIVE_POLICY if not os.environ.get(name)]:
-        raise CommandError(f"--live needs a policy: set {', '.join(missing)}", 2)
+    missing = [name for name in LIVE_POLICY if not os.environ.get(name)]
+    problems = [f"--live needs a policy: set {', '.join(missing)}"] if missing else []
     try:
-        credentials = resolve_credentials()
-    except NoCredential as error:
-        raise CommandError(f"judge:no_credential: {error}", 2) from None
+        settings = JudgeSettings.load()
+        credentials = None if settings.backend == "local" else resolve_credentials()
+        make_judge(settings, credentials)
+    except (NoCredential, SettingsError) as error:
+        problems.append(f"--live needs a judge: {error}")
+    if problems:
+        raise CommandError("\n".join(problems), 2)
+    if credentials and not (found := ask(settings, credentials)).ok:
+        raise CommandError(f"the judge does not answer, so no rollout was started: {found.detail}")
     url, _, model = (os.environ[name] for name in LIVE_POLICY)
-    say(f"judge   {credentials.base_url}\npolicy  {url} {model}")
+    say(f"judge   {f'{credentials.base_url}  {settings.model}' if credentials else f'in process  {LOCAL}'}")
+    say(f"policy  {url}  {model}")
     return dict(os.environ), ["-m", model, "-b", url, "-k", "POLICY_API_KEY"]
 
 
-def _run(command: list[str], environment: Mapping[str, str], folder: Path, total: int, judge: Any) -> None:
+def _run(
+    command: list[str], environment: Mapping[str, str], folder: Path, total: int, judge: Any
+) -> CommandError | None:
+    """Run vf-eval behind a progress bar. Why it did not come to its end, or None; what was finished is on disk."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     log = folder / "vf-eval.log"
@@ -114,37 +138,51 @@ def _run(command: list[str], environment: Mapping[str, str], folder: Path, total
     with log.open("wb") as stream, Progress(*columns, console=console()) as progress:
         bar = progress.add_task("starting vf-eval", total=total)
         process = subprocess.Popen(
-            command, env=dict(environment), stdout=stream, stderr=subprocess.STDOUT, start_new_session=True
+            command,
+            # Instances hold texts and file names in Chinese: the child reads them alike in every locale.
+            env={**environment, "PYTHONUTF8": "1"},
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
         )
         try:
             for done in _poll(process, folder):
-                asked = f", {judge.requests} judge calls" if judge is not None else ""
-                progress.update(
-                    bar, completed=done, description=f"rollouts{asked}" if done or asked else "starting vf-eval"
-                )
+                calls = f", {judge.requests} judge calls" if judge and judge.requests else ""
+                working = f"rollouts{calls}" if done is not None else "starting vf-eval"
+                progress.update(bar, completed=done or 0, description=working)
         except KeyboardInterrupt:
+            say("stopping vf-eval; Ctrl-C again does it harder")
             _stop(process)
-            raise CommandError(f"interrupted; finished rollouts are kept in {folder}", 130) from None
-    if process.returncode:
-        tail = log.read_text("utf-8", "replace").strip().splitlines()[-8:]
-        raise CommandError("vf-eval failed (its whole output is in {}):\n  {}".format(log, "\n  ".join(tail)))
+            return CommandError(f"interrupted; what was finished is in {folder}", 130)
+    return CommandError(f"vf-eval failed: {_why(log)}\nits whole output: {log}") if process.returncode else None
 
 
-def _poll(process: subprocess.Popen[bytes], folder: Path) -> Iterator[int]:
-    while process.poll() is None:
+def _why(log: Path) -> str:
+    if shutil.disk_usage(log).free < 100_000:
+        return "the disk is full"
+    lines = [line.strip() for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
+    errors = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
+    return (errors or lines or ["it wrote nothing"])[-1]
+
+
+def _poll(process: subprocess.Popen[bytes], folder: Path) -> Iterator[int | None]:
+    """How many rollouts are saved, several times a second until the process ends; None before the first can be."""
+    running = True
+    while running:
         time.sleep(0.3)
-        yield sum(path.read_bytes().count(b"\n") for path in folder.glob("**/results.jsonl"))
-    yield sum(path.read_bytes().count(b"\n") for path in folder.glob("**/results.jsonl"))
+        running = process.poll() is None
+        files = list(folder.glob("**/results.jsonl"))
+        yield sum(path.read_bytes().count(b"\n") for path in files) if files else None
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """End vf-eval and the env server it started: they are a process group of their own."""
+    """End vf-eval and the env server it started, a process group of their own; an impatient Ctrl-C is the next step."""
     import signal
 
     for sign, patience in ((signal.SIGINT, 5), (signal.SIGTERM, 3), (signal.SIGKILL, 3)):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, sign)
-        with contextlib.suppress(subprocess.TimeoutExpired):
+        with contextlib.suppress(subprocess.TimeoutExpired, KeyboardInterrupt):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, sign)
             process.wait(patience)
             return
 

@@ -9,11 +9,18 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from rubric_env.cli._common import CommandError, console, emit
+from rubric_env.cli._common import CommandError, cell, console, emit
+
+if TYPE_CHECKING:
+    from rubric_env.judges import Credentials, Probe
+    from rubric_env.settings import JudgeSettings
+
+PATIENCE = 60.0
+"""Seconds; a person waits for this answer, so less than `JUDGE_PER_TIMEOUT`."""
 
 State = Literal["ok", "missing", "failed"]
 
@@ -44,7 +51,7 @@ def doctor(
             table.add_column(column, overflow="fold")
         colours = {"ok": "green", "missing": "yellow", "failed": "bold red"}
         for check in checks:
-            table.add_row(check.name, f"[{colours[check.state]}]{check.state}[/]", check.detail.replace("[", r"\["))
+            table.add_row(check.name, cell(check.state, colours[check.state]), cell(check.detail))
         console().print(table)
     if failed := [check.name for check in checks if check.state == "failed"]:
         raise CommandError(f"failed: {', '.join(failed)}")
@@ -83,12 +90,16 @@ def _programs() -> Iterator[Check]:
 
 
 def _endpoint(config: Path | None, call: bool) -> Iterator[Check]:
-    from rubric_env.judges import NoCredential, probe, resolve_credentials
+    from rubric_env.judges import NoCredential, make_judge, resolve_credentials
     from rubric_env.settings import JudgeSettings, SettingsError, read_config
 
     try:
         settings = JudgeSettings.load(config=config)
+        if settings.backend == "local":
+            yield Check("judge", "ok", "local: matches words, needs no endpoint and no key; a wiring aid")
+            return
         credentials = resolve_credentials(config=read_config(config))
+        make_judge(settings, credentials)
     except SettingsError as error:
         yield Check("settings", "failed", str(error))
         return
@@ -96,7 +107,15 @@ def _endpoint(config: Path | None, call: bool) -> Iterator[Check]:
         yield Check("judge endpoint", "missing", str(error))
         return
     yield Check("judge credential", "ok", f"{credentials.source}, {credentials.base_url}")
-    if not call:
-        return
-    result = asyncio.run(probe(settings, credentials))
-    yield Check("judge endpoint", "ok" if result.ok else "failed", result.detail)
+    if call:
+        found = ask(settings, credentials)
+        yield Check("judge endpoint", "ok" if found.ok else "failed", found.detail)
+
+
+def ask(settings: JudgeSettings, credentials: Credentials) -> Probe:
+    """One small question to the endpoint; a terminal shows for how long."""
+    from rubric_env.judges import probe
+
+    patience = min(settings.per_timeout, PATIENCE)
+    with console().status(f"asking {settings.model} one small question, for up to {patience:.0f} s"):
+        return asyncio.run(probe(settings.model_copy(update={"per_timeout": patience}), credentials))

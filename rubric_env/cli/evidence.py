@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rubric_env.cli._common import CommandError, emit, read_bytes, say
+from rubric_env.cli._common import CommandError, emit, read_reply, say
 
 
 def evidence(
@@ -19,12 +19,15 @@ def evidence(
         bool, typer.Option("--json", help="accepted everywhere; this command always prints JSON")
     ] = False,
 ) -> None:
-    """Write what a judge would be shown of a submission, and print its summary."""
+    """Write what a judge would be shown of a submission.
+
+    Prints a summary: the files, how far each was read, and passages that talk to the judge.
+    """
     from rubric_env.evidence import build_pack
     from rubric_env.submission import SubmissionUnreadable, read_submission
 
     try:
-        submission = read_submission(folder, read_bytes(reply).decode("utf-8", "replace") if reply else "")
+        submission = read_submission(folder, read_reply(reply))
     except SubmissionUnreadable as error:
         raise CommandError(str(error)) from None
     pack = build_pack(submission, budget_tokens=tokens)

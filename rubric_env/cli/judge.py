@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rubric_env.cli._common import CommandError, console, emit, read_bytes, say
+from rubric_env.cli._common import CommandError, cell, console, emit, read_reply, say
 
 if TYPE_CHECKING:
     from rubric_env.engine import Case
+    from rubric_env.judges import Credentials
     from rubric_env.scoring import Outcome
     from rubric_env.settings import JudgeSettings
 
@@ -28,8 +29,11 @@ def judge(
     config: Annotated[Path | None, typer.Option(help="settings file (TOML)")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="no table for people")] = False,
 ) -> None:
-    """Judge one submission and write result.json, reward.json and reward.txt. Exit 1 when it could not be scored."""
-    from rubric_env.engine import Case
+    """Judge one submission; exit 1 when it is unscored.
+
+    Writes result.json, and with a score reward.json and reward.txt. The same command again asks only for what is open.
+    """
+    from rubric_env.engine import Case, JournalError
     from rubric_env.harbor import Instance, InstanceError, result_json, write_result
     from rubric_env.judges import NoCredential, resolve_credentials
     from rubric_env.rubric import RubricError
@@ -37,6 +41,8 @@ def judge(
     from rubric_env.settings import JudgeSettings, SettingsError, read_config
     from rubric_env.submission import SubmissionUnreadable, read_submission
 
+    if base_url and not api_key_file:
+        raise CommandError("--base-url goes with --api-key-file; or set JUDGE_BASE_URL and JUDGE_API_KEY", 2)
     try:
         settings = JudgeSettings.load(
             {"model": model, "backend": backend},
@@ -55,10 +61,12 @@ def judge(
         raise CommandError(str(error)) from None
     for warning in task.warnings:
         say(f"warning: {warning}", style="yellow")
+    # Before anything is paid: a result that cannot be written is money lost.
+    out.mkdir(parents=True, exist_ok=True)
     try:
         delivered = read_submission(
             submission,
-            read_bytes(reply).decode("utf-8", "replace") if reply else "",
+            read_reply(reply),
             lenient=settings.lenient_delivery,
             chat_fallback=settings.chat_fallback,
         )
@@ -68,6 +76,8 @@ def judge(
         case = Case(task.spec, delivered, task.task, task.judge_instruction, task.reference, name=task.name)
         try:
             outcome = asyncio.run(_run(settings, credentials, case))
+        except (SettingsError, JournalError) as error:
+            raise CommandError(str(error)) from None
         except KeyboardInterrupt:
             kept = f"; verdicts so far are kept in {settings.journal}: run the same command to go on"
             raise CommandError(f"interrupted{kept if settings.journal else ''}", 130) from None
@@ -76,11 +86,15 @@ def judge(
     if not as_json:
         _table(outcome, task.name)
         say(f"written to {out}")
+        if settings.backend == "local":
+            say("the local judge matches words, numbers and dates: a wiring aid, no measure of quality", style="yellow")
     if not outcome.scored:
         raise CommandError(f"unscored: {outcome.exit_reason}")
+    if outcome.exit_reason:
+        say(f"scored, but {outcome.exit_reason}", style="yellow")
 
 
-async def _run(settings: JudgeSettings, credentials: Any, case: Case) -> Outcome:
+async def _run(settings: JudgeSettings, credentials: Credentials | None, case: Case) -> Outcome:
     from rubric_env.engine import JudgeEngine
     from rubric_env.judges import make_judge
 
@@ -105,12 +119,13 @@ def _table(outcome: Outcome, name: str) -> None:
 
     if outcome.judgement is None:
         return
-    table = Table(title=f"{name}: {'unscored' if outcome.reward is None else f'{outcome.reward:.3f}'}")
+    table = Table(title=cell(f"{name}: {'unscored' if outcome.reward is None else f'{outcome.reward:.3f}'}"))
     for column in ("row", "hit", "level", "reason"):
         table.add_column(column, overflow="fold")
     for row, verdict in outcome.judgement.verdicts.items():
         level = "" if verdict.level is None else f"{verdict.level:g}"
-        table.add_row(row, "yes" if verdict.hit else "no", level, verdict.reason.replace("[", r"\["))
+        table.add_row(cell(row), "yes" if verdict.hit else "no", level, cell(verdict.reason))
+    # What happened stands below the table, once for all rows.
     for row, fault in outcome.judgement.faults.items():
-        table.add_row(row, "-", "", f"[yellow]{str(fault).replace('[', chr(92) + '[')}[/]")
+        table.add_row(cell(row), "-", "", cell(str(fault.kind), "yellow"))
     console().print(table)

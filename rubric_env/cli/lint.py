@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from rubric_env.cli._common import CommandError, console, emit, say
+from rubric_env.cli._common import CommandError, emit, say
 
 
 def lint(
@@ -16,7 +16,7 @@ def lint(
     as_json: Annotated[bool, typer.Option("--json", help="findings as JSON on stdout")] = False,
 ) -> None:
     """Check rubrics before a judge is paid. Exit 1 when any has an error."""
-    from rubric_env.harbor import find_instances
+    from rubric_env.harbor import InstanceError, find_instances
     from rubric_env.rubric import lint as lint_rubric
     from rubric_env.rubric import lint_instance
 
@@ -27,7 +27,10 @@ def lint(
         if path.is_file():
             found[str(path)] = lint_rubric(path)
             continue
-        instances = [path] if (path / "tests").is_dir() else list(find_instances(path))
+        try:
+            instances = list(find_instances(path))
+        except InstanceError as error:
+            raise CommandError(str(error), 2) from None
         if not instances:
             raise CommandError(f"{path}: no rubric.json and no instance (a folder with tests/rubric.json) below", 2)
         found.update({str(instance): lint_instance(instance) for instance in instances})
@@ -37,10 +40,11 @@ def lint(
         for name, findings in found.items():
             for item in findings:
                 colour = "red" if item.severity == "error" else "yellow"
-                console().print(f"[bold]{item.severity}[/] ", end="", style=colour)
-                say(f"{name}{f' {item.row}' if item.row else ''}: {item.message} ({item.code})")
+                where = f"{name} {item.row}" if item.row else name
+                message = item.message.removeprefix(f"{name}: ")
+                say(f"{item.severity} {where}: {message} ({item.code})", style=colour)
     errors = sum(item.severity == "error" for findings in found.values() for item in findings)
-    warned = sum(map(len, found.values())) - errors
-    say(f"{len(found)} rubrics: {errors} errors, {warned} warnings")
+    counts = {"rubric": len(found), "error": errors, "warning": sum(map(len, found.values())) - errors}
+    say(", ".join(f"{n} {what}{'' if n == 1 else 's'}" for what, n in counts.items()))
     if errors:
         raise typer.Exit(1)

@@ -14,8 +14,14 @@ def local_judge(
     engine: Annotated[
         Literal["lexical", "llama"], typer.Option(help="lexical rule, or a very small real LLM")
     ] = "lexical",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="accepted everywhere; this command always prints JSON")
+    ] = False,
 ) -> None:
-    """Serve the offline judge on loopback until Ctrl-C: a wiring aid, not a judge of quality."""
+    """Serve the offline judge on loopback until Ctrl-C.
+
+    A wiring aid, not a judge of quality. Prints its base URL.
+    """
     from rubric_env.local import LocalError, serve_local_judge
 
     try:

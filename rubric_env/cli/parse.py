@@ -20,14 +20,20 @@ def parse(
         bool, typer.Option("--json", help="accepted everywhere; this command always prints JSON")
     ] = False,
 ) -> None:
-    """Read verdicts out of a judge's reply, or say why a row has none. Exit 1 when any row is unjudged."""
+    """Read the verdicts out of a judge's reply.
+
+    Says why a row has none; exit 1 when any row is unjudged.
+    """
     from verdict_parsers import parse_verdicts
 
     wanted = [part.strip() for part in ids.split(",") if part.strip()]
     if not wanted:
         raise CommandError("--ids names no row", 2)
+    known = read_json(texts) if texts else {}
+    if not isinstance(known, dict) or not all(isinstance(text, str) for text in known.values()):
+        raise CommandError(f"{texts}: an object of texts by row id is expected", 2)
     reply = read_bytes(file).decode("utf-8", "replace")
-    parsed = parse_verdicts(reply, wanted, read_json(texts) if texts else None, marker)
+    parsed = parse_verdicts(reply, wanted, known, marker)
     emit({"verdicts": {k: asdict(v) for k, v in parsed.verdicts.items()}, "unjudged": dict(parsed.unjudged)})
     if parsed.unjudged:
         raise typer.Exit(1)

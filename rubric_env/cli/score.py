@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -28,7 +29,10 @@ def score(
     if isinstance(given, dict) and isinstance(given.get("verdicts"), dict | list):
         given = given["verdicts"]
     if isinstance(given, list):
-        given = {_row_id(item, n): item for n, item in enumerate(given, 1)}
+        ids = [_row_id(item, n) for n, item in enumerate(given, 1)]
+        if twice := [name for name, n in Counter(ids).items() if n > 1]:
+            raise CommandError(f"{verdicts}: more than one verdict on {', '.join(twice)}")
+        given = dict(zip(ids, given, strict=True))
     if not isinstance(given, dict):
         raise CommandError(f"{verdicts}: an object of verdicts by row id is expected", 1)
     try:

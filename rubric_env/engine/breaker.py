@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import Enum
 
-from rubric_env.engine._loops import PerLoop
+from rubric_env._loops import PerLoop
 from rubric_env.scoring.faults import ENDPOINT_FAULTS, Fault, FaultKind, prevailing
 
 LARGEST_WINDOW = 20

@@ -7,6 +7,7 @@ import hashlib
 import json
 import logging
 import secrets
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -22,11 +23,14 @@ from rubric_env.engine.rollout import Desk, Reuse, Rollout, Sheet
 from rubric_env.engine.tries import Backoff, Tries
 from rubric_env.evidence import EvidencePack, build_pack
 from rubric_env.judges import Judge, JudgeCallError, Reply
-from rubric_env.rubric import RubricSpec, judge_row
-from rubric_env.scoring import Outcome, OutcomeContext, not_delivered, settle
+from rubric_env.rubric import RubricSpec, judge_row, read_text
+from rubric_env.scoring import Outcome, OutcomeContext, not_delivered, score, settle, unscored
 from rubric_env.scoring.faults import Fault, FaultKind
-from rubric_env.settings import JudgeSettings
+from rubric_env.settings import JudgeSettings, SettingsError
 from rubric_env.submission import Submission
+
+NOT_YET = ("aux_files", "limiter", "skip")
+"""Settings without effect so far: who sets one is told, rather than judged (and billed) otherwise than asked for."""
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +57,8 @@ class JudgeEngine:
     """Judges cases with one judge under one set of settings; serves any number of rollouts and loops at once.
 
     `journal`, `limiter` and `breaker` may be shared between engines. `on_call` sees every call as it ends. Raises
-    JournalError when the journal's file cannot be used.
+    JournalError when the journal's file cannot be used, SettingsError when the instruction's cannot be read or
+    `settings` ask for what this version has not.
     """
 
     def __init__(
@@ -66,6 +71,8 @@ class JudgeEngine:
         breaker: Breaker | None = None,
         backoff: Backoff | None = None,
     ) -> None:
+        if asked := [f"{name} = {value!r}" for name in NOT_YET if (value := getattr(settings, name))]:
+            raise SettingsError(f"{', '.join(asked)}: not in this version, so unset it")
         self.settings = settings
         self._desk = Desk(
             settings,
@@ -77,6 +84,7 @@ class JudgeEngine:
             backoff or Backoff(settings.retry_backoff_max),
             journal or Journal(settings.journal if settings.reuse != "off" else None),
         )
+        self._instruction = _read_instruction(settings.instruction_file)
         self._secret = secrets.token_bytes(32)
 
     @property
@@ -97,6 +105,10 @@ class JudgeEngine:
         context = OutcomeContext(delivery=case.submission.delivery)
         if case.submission.missing:
             return not_delivered(case.spec, self.settings, context)
+        if nothing_to_score := score(case.spec, {}).error:
+            return unscored(FaultKind.SCORER_ERROR, nothing_to_score, len(case.spec), context)
+        if not case.instruction.strip():
+            case = replace(case, instruction=self._instruction)
         clock = asyncio.get_running_loop().time
         started = clock()
         sheet = Sheet(case.spec.ids)
@@ -105,7 +117,12 @@ class JudgeEngine:
         try:
             async with limit:
                 pack, brief = await asyncio.to_thread(self._prepare, case)
-                context = replace(context, evidence_pages=pack.pages, injection_suspected=bool(pack.flags))
+                context = replace(
+                    context,
+                    evidence_pages=pack.pages,
+                    evidence_cut=sum(extract.ours for extract in pack.extracts),
+                    injection_suspected=bool(pack.flags),
+                )
                 deadline = started + self.settings.deadline
                 reuse = self._reuse(case, pack)
                 await Rollout(self._desk, brief, pack, sheet, reuse, deadline=deadline, name=case.name).run()
@@ -191,6 +208,18 @@ class JudgeEngine:
             key.update(_canonical([judge_row(row), row.raw]))
             keys[row.id] = key.hexdigest()
         return Reuse(scope, keys)
+
+
+def _read_instruction(path: str | None) -> str:
+    if path is None:
+        return ""
+    try:
+        text, warning = read_text(path)
+    except OSError as error:
+        raise SettingsError(f"instruction_file = {path!r}: cannot be read: {error.strerror}") from None
+    if warning:
+        warnings.warn(warning, stacklevel=3)
+    return text if text.strip() else ""
 
 
 def _canonical(value: object) -> bytes:

@@ -6,19 +6,19 @@ import asyncio
 import json
 import logging
 import sqlite3
-from collections import OrderedDict
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from typing import TypeVar
 
-from rubric_env.engine._loops import PerLoop
+from rubric_env._loops import PerLoop
 from rubric_env.scoring.judgement import RowVerdict
 
 T = TypeVar("T")
-SCOPES = 1024
-"""Groups held in memory; the oldest are dropped, which costs a repeated question and nothing else."""
+HELD = 50_000
+"""Verdicts held in memory, about 1 kB each; the oldest are dropped, which costs a repeated question, nothing else."""
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +35,9 @@ class Journal:
     """
 
     def __init__(self, path: str | Path | None = None) -> None:
-        self._memory: OrderedDict[str, dict[str, RowVerdict]] = OrderedDict()
+        self._memory: dict[str, dict[str, RowVerdict]] = {}
+        self._held = 0
+        self._lock = threading.Lock()
         self._asked: PerLoop[dict[tuple[str, str], asyncio.Future[RowVerdict | None]]] = PerLoop(dict)
         self._file = _File(Path(path)) if path else None
 
@@ -53,13 +55,17 @@ class Journal:
         if self._file is not None:
             await self._file.append(scope, verdicts)
             return
-        self._memory.setdefault(scope, {}).update(verdicts)
-        if len(self._memory) > SCOPES:
-            self._memory.popitem(last=False)
+        with self._lock:
+            known = self._memory.setdefault(scope, {})
+            self._held += len(verdicts.keys() - known.keys())
+            known.update(verdicts)
+            while self._held > HELD:
+                self._drop_oldest()
 
     def forget(self, scope: str) -> None:
         """Drop what is held in memory for a scope whose rollouts are all scored."""
-        self._memory.pop(scope, None)
+        with self._lock:
+            self._held -= len(self._memory.pop(scope, {}))
 
     def take(self, scope: str, key: str) -> bool:
         """True: the caller asks, and must `accept` or `release` the key. False: somebody asks already; `wait`."""
@@ -83,6 +89,13 @@ class Journal:
         """Write what is pending. The journal can be used again afterwards."""
         if self._file is not None:
             self._file.close()
+
+    def _drop_oldest(self) -> None:
+        scope, verdicts = next(iter(self._memory.items()))
+        del verdicts[next(iter(verdicts))]
+        self._held -= 1
+        if not verdicts:
+            del self._memory[scope]
 
     def _answer(self, scope: str, key: str, verdict: RowVerdict | None) -> None:
         asked = self._asked.here().pop((scope, key), None)
@@ -113,12 +126,13 @@ class _File:
 
     def close(self) -> None:
         # Also at interpreter exit, when no thread takes new work: what is queued is still written.
-        if self._thread is not None:
-            self._thread.shutdown()
-            self._thread = None
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        # Another loop may go on: what comes from now on gets a thread and a connection of its own.
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.shutdown()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
 
     async def _run(self, work: Callable[[], T], otherwise: T) -> T:
         try:

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from rubric_env.engine._loops import PerLoop
+from rubric_env._loops import PerLoop
 
 
 @dataclass(eq=False, slots=True)

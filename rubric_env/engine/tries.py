@@ -25,9 +25,15 @@ class Backoff:
         """1 s after a time-out and the rest."""
         return self.unit
 
-    def after_rate_limit(self, n: int) -> float:
-        """uniform(1, min(longest, 2·3^(n-1))) after the n-th rate limit in a row, n from 1."""
-        cap = min(self.longest, 2.0 * 3.0 ** min(n - 1, 30))
+    def after_rate_limit(self, n: int, named: float | None = None) -> float:
+        """What the endpoint `named`, else uniform(1, min(longest, 2·3^(n-1))), after the n-th rate limit in a row.
+
+        An endpoint that goes on naming waits of nearly nothing is soon asked once a second.
+        """
+        growth = 3.0 ** min(n - 1, 30)
+        if named is not None:
+            return max(named, min(1.0, 0.05 * growth) * self.unit)
+        cap = min(self.longest, 2.0 * growth)
         return random.uniform(min(1.0, cap), cap) * self.unit
 
 
@@ -56,8 +62,7 @@ class Tries:
             return False
         if isinstance(answer, CallFault) and answer.fault.kind is FaultKind.RATE_LIMIT:
             self._limited += 1
-            named = answer.retry_after
-            wait = self._backoff.after_rate_limit(self._limited) if named is None else named
+            wait = self._backoff.after_rate_limit(self._limited, answer.retry_after)
             self.out_of_time = asyncio.get_running_loop().time() + wait >= self._deadline
         else:
             self._limited = 0

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from rubric_env.scoring import Outcome
+from rubric_env.scoring import Outcome, final_reward
 from rubric_env.settings import JudgeSettings
 
 REWARD_FILES = ("reward.json", "reward.txt")
@@ -20,7 +20,7 @@ def result_json(outcome: Outcome, settings: JudgeSettings) -> dict[str, Any]:
     `details.results` has the judged rows, `details.criteria` all of them, with `fault` ("" = none) and the tries made.
     """
     return {
-        "task_score": _reward(outcome, settings),
+        "task_score": final_reward(outcome, settings),
         "status": outcome.status,
         "exit_code": None if outcome.exit_code is None else str(outcome.exit_code),
         "exit_reason": outcome.exit_reason,
@@ -53,17 +53,6 @@ def write_result(outcome: Outcome, settings: JudgeSettings, directory: Path) -> 
         _replace(directory / "reward.txt", f"{reward!r}\n")
         _replace(directory / "reward.json", json.dumps({"reward": reward}) + "\n")
     return path
-
-
-def _reward(outcome: Outcome, settings: JudgeSettings) -> float | None:
-    if outcome.scored:
-        return outcome.reward
-    if settings.on_unscored == "zero":
-        return 0.0
-    if settings.on_unscored == "last" and outcome.card is not None and outcome.card.coverage > 0:
-        # A binary reward is 1.0 only where the judging succeeded (SPEC 3).
-        return 0.0 if settings.reward_mode == "binary" else outcome.card.score
-    return None
 
 
 def _score(outcome: Outcome) -> dict[str, Any]:

@@ -5,8 +5,6 @@ The only module that imports openai; it is imported when a judge is made, not be
 
 from __future__ import annotations
 
-import asyncio
-import threading
 import zlib
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
@@ -17,9 +15,11 @@ from urllib.parse import urlsplit
 import httpx
 import openai
 
+from rubric_env._loops import PerLoop
 from rubric_env.judges.classify import Problem, classify_exception
 from rubric_env.judges.credentials import VENDOR_SOURCE, Credentials
 from rubric_env.scoring.faults import Fault, FaultKind
+from rubric_env.settings import SettingsError
 
 MAX_BODY = 8 * 2**20
 """Bytes of one reply: far above the 256 kB that a parser reads, thinking and escapes included."""
@@ -45,14 +45,22 @@ class HttpReply:
 
 
 class Wire:
-    """Posts to `/chat/completions` of one endpoint; one client with its connections per running event loop."""
+    """Posts to `/chat/completions` of one endpoint; one client with its connections per running event loop.
+
+    Raises SettingsError when no client can be made, so that it shows before anything is paid.
+    """
 
     def __init__(self, credentials: Credentials, connections: int, timeout: float) -> None:
         self._credentials = credentials
         self._connections = connections
         self._timeout = timeout
-        self._clients: dict[asyncio.AbstractEventLoop, openai.AsyncOpenAI] = {}
-        self._lock = threading.Lock()
+        self._clients = PerLoop(self._new_client)
+        try:
+            self._new_client()
+        except Exception as error:
+            # It reads proxies and certificates from the environment, and raises what those happen to raise.
+            where = f"{credentials.base_url} cannot be reached from this environment"
+            raise SettingsError(f"{where}: {error} (HTTPS_PROXY, ALL_PROXY, SSL_CERT_FILE?)") from error
 
     async def post(self, key: str, body: Mapping[str, Any]) -> HttpReply | Problem:
         """A Problem when no whole reply came."""
@@ -73,19 +81,12 @@ class Wire:
 
     async def aclose(self) -> None:
         """Close the connections of this loop; other loops may be in the middle of a call. May be called again."""
-        with self._lock:
-            client = self._clients.pop(asyncio.get_running_loop(), None)
-        if client is not None:
+        if client := self._clients.take():
             await client.close()
 
     def client(self) -> openai.AsyncOpenAI:
         """The client of the running loop."""
-        loop = asyncio.get_running_loop()
-        with self._lock:
-            if loop not in self._clients:
-                self._clients = {known: client for known, client in self._clients.items() if not known.is_closed()}
-                self._clients[loop] = self._new_client()
-            return self._clients[loop]
+        return self._clients.here()
 
     def _new_client(self) -> openai.AsyncOpenAI:
         base_url = self._credentials.base_url

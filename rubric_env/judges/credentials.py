@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
+from rubric_env._loops import PerLoop
+
 VENDOR_URL = "https://api.openai.com/v1"
 """The base URL of a key that came without one."""
 
@@ -40,7 +42,7 @@ class Credentials:
         self._origin = origin
         self._key = None if callable(origin.value) else origin.read()
         self._read_at = time.monotonic()
-        self._locks: dict[asyncio.AbstractEventLoop, asyncio.Lock] = {}
+        self._locks = PerLoop(asyncio.Lock)
 
     async def key(self) -> str:
         """The key as it was last read. Raises NoCredential when its function fails."""
@@ -52,18 +54,11 @@ class Credentials:
         Raises NoCredential when the file, command or function gives none.
         """
         asked = time.monotonic()
-        async with self._lock():
+        async with self._locks.here():
             if self._key is None or self._read_at < asked:
                 self._key = await self._origin.fresh()
                 self._read_at = time.monotonic()
             return self._key
-
-    def _lock(self) -> asyncio.Lock:
-        loop = asyncio.get_running_loop()
-        if loop not in self._locks:
-            self._locks = {known: lock for known, lock in self._locks.items() if not known.is_closed()}
-            self._locks[loop] = asyncio.Lock()
-        return self._locks[loop]
 
     def __repr__(self) -> str:
         return f"Credentials({self.base_url}, from {self.source})"

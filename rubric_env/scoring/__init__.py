@@ -2,7 +2,7 @@
 
 from rubric_env.scoring._advantages import AdvantageKind, advantages
 from rubric_env.scoring._levels import snap_level
-from rubric_env.scoring._outcome import Outcome, OutcomeContext, not_delivered, settle, unscored
+from rubric_env.scoring._outcome import Outcome, OutcomeContext, final_reward, not_delivered, settle, unscored
 from rubric_env.scoring._score import RowScore, Scorecard, TagScore, score
 from rubric_env.scoring.faults import ExitCode, Fault, FaultKind, prevailing
 from rubric_env.scoring.judgement import Judgement, RowVerdict, Usage
@@ -21,6 +21,7 @@ __all__ = [
     "TagScore",
     "Usage",
     "advantages",
+    "final_reward",
     "not_delivered",
     "prevailing",
     "score",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
 from typing import Any, Literal
@@ -29,6 +29,7 @@ class OutcomeContext:
     evidence_pages: int = 0
     injection_suspected: bool = False
     delivery: Mapping[str, Any] = field(default_factory=dict)
+    evidence_cut: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ def not_delivered(spec: RubricSpec, settings: JudgeSettings, context: OutcomeCon
     )
     delivery = {**context.delivery, "missing": True}
     fields = _fields(
-        OutcomeContext(context.evidence_pages, context.injection_suspected, delivery),
+        replace(context, delivery=delivery),
         scored=True,
         coverage=1.0,
         faults=(),
@@ -123,6 +124,18 @@ def unscored(
         context, scored=False, coverage=0.0, faults=[kind] * rows, kind=kind, bounds=(None, None), passed=False
     )
     return Outcome("error", False, None, None, None, EXIT_CODES[kind], reason, fields, context.delivery)
+
+
+def final_reward(outcome: Outcome, settings: JudgeSettings) -> float | None:
+    """The reward that is handed on, None without one: `on_unscored` may ask for a number all the same (SPEC 13)."""
+    if outcome.scored:
+        return outcome.reward
+    if settings.on_unscored == "zero":
+        return 0.0
+    if settings.on_unscored == "last" and outcome.card is not None and outcome.card.coverage > 0:
+        # A binary reward is 1.0 only where the judging succeeded (SPEC 3).
+        return 0.0 if settings.reward_mode == "binary" else outcome.card.score
+    return None
 
 
 def _check_halves(spec: RubricSpec, judgement: Judgement) -> None:
@@ -194,6 +207,7 @@ def _fields(
         "judge_fault_submission": sum(fault in SUBMISSION_FAULTS for fault in faults),
         "judge_seconds": judgement.seconds,
         "judge_evidence_pages": context.evidence_pages,
+        "judge_evidence_cut": context.evidence_cut,
         "judge_called": usage.calls > 0,
         "judge_score_lo": 0.0 if lo is None else lo,
         "judge_score_hi": 1.0 if hi is None else hi,

@@ -1,10 +1,11 @@
 """What a policy delivered: its files, and its last words (SPEC 6)."""
 
 from rubric_env.submission._files import open_regular
-from rubric_env.submission._read import DeliveredFile, Submission, SubmissionUnreadable, read_submission
+from rubric_env.submission._read import OUTPUT, DeliveredFile, Submission, SubmissionUnreadable, read_submission
 from rubric_env.submission._reply import conversation_text, message_text, reply_text
 
 __all__ = [
+    "OUTPUT",
     "DeliveredFile",
     "Submission",
     "SubmissionUnreadable",

@@ -20,6 +20,9 @@ LABEL_CHARS = 200
 NAMED = 5
 """How many names a note spells out before it only counts."""
 
+POLICY_ERRORS = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES, errno.EPERM})
+"""What a policy can bring about itself. Any other failure to open what lies there is the machine's."""
+
 Parts = tuple[str, ...]
 
 # A directory on the way needs no read permission, only the right to pass; O_PATH (Linux) asks for no more than that.
@@ -43,7 +46,7 @@ def walk(root: Path, *, max_entries: int, exclude: Parts | None = None) -> Walke
     """All files below `root` (absolute, free of links), nearest levels first, in at most `max_entries` entries.
 
     `exclude` is a directory, relative to `root`, that is left out. Raises OSError when `root` itself cannot be
-    listed or is a link.
+    listed or is a link, and when the machine fails (too many open files, a broken disk).
     """
     found = Walked()
     queue: deque[Parts] = deque([()])
@@ -52,8 +55,8 @@ def walk(root: Path, *, max_entries: int, exclude: Parts | None = None) -> Walke
         parts = queue.popleft()
         try:
             directory = _open(root.joinpath(*parts), os.O_RDONLY | os.O_DIRECTORY)
-        except OSError:
-            if not parts:
+        except OSError as error:
+            if not parts or error.errno not in POLICY_ERRORS:
                 raise
             found.closed.append(parts)
             continue
@@ -77,7 +80,9 @@ def _sort_in(entry: os.DirEntry[str], parts: Parts, found: Walked, queue: deque[
         status = entry.stat(follow_symlinks=False)
     except FileNotFoundError:
         return
-    except OSError:
+    except OSError as error:
+        if error.errno not in POLICY_ERRORS:
+            raise
         found.closed.append(parts)
         return
     if stat.S_ISLNK(status.st_mode):

@@ -8,7 +8,7 @@ from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from rubric_env.submission._files import MAX_DEPTH, Parts, Walked, label, quoted, walk
+from rubric_env.submission._files import MAX_DEPTH, POLICY_ERRORS, Parts, Walked, label, quoted, walk
 
 OUTPUT = "output"
 """Name of the output directory where an instance names none, and the first part of every delivered file's label."""
@@ -88,6 +88,7 @@ def read_submission(
     reply: str = "",
     *,
     output_dir: str | None = None,
+    usual_output: str = OUTPUT,
     lenient: bool = False,
     chat_fallback: bool = True,
     conversation: str | None = None,
@@ -95,9 +96,9 @@ def read_submission(
     """List what was delivered; no file is opened.
 
     `root` None is chat only. With `output_dir` (relative to `root`, or absolute inside it) `root` is the policy's
-    workspace, and that directory missing, empty, closed or a link is nothing delivered. Without it, `root/output` is
-    the output directory if it is there (a link in its place delivers nothing), else `root` itself is. Hidden files
-    count like others, and come last. `lenient` counts strays as delivered and turns `chat_fallback` on.
+    workspace, and that directory missing, empty, closed or a link is nothing delivered. Without it, `usual_output`
+    below `root` is the output directory if it is there (a link in its place delivers nothing), else `root` itself is.
+    Hidden files count like others, and come last. `lenient` counts strays as delivered and turns `chat_fallback` on.
 
     Raises SubmissionUnreadable for a root that is missing or cannot be read, ValueError for an `output_dir` outside it.
     """
@@ -107,9 +108,10 @@ def read_submission(
     try:
         real = root.resolve(strict=True)
         (real / "..").lstat()  # a root that may be listed but not entered is unreadable too
-        below = _output_parts(real, output_dir)
+        prefix = _output_parts(real, output_dir or usual_output)
+        below = prefix if output_dir is not None or _is_there(real, prefix) else ()
         if output_dir is None and not below:
-            files, notes = _delivered(real, (), (OUTPUT,))
+            files, notes = _delivered(real, (), prefix)
             stray: tuple[DeliveredFile, ...] = ()
         else:
             around = walk(real, max_entries=MAX_STRAY_ENTRIES, exclude=below) if below else Walked()
@@ -125,10 +127,7 @@ def read_submission(
     return Submission(files, stray, reply, conversation, tuple(notes), chat_fallback)
 
 
-def _output_parts(root: Path, output_dir: str | None) -> Parts:
-    if output_dir is None:
-        output = root / OUTPUT
-        return (OUTPUT,) if output.is_symlink() or output.is_dir() else ()
+def _output_parts(root: Path, output_dir: str) -> Parts:
     relative = PurePosixPath(output_dir)
     if relative.is_absolute():
         if not relative.is_relative_to(root.as_posix()):
@@ -139,11 +138,17 @@ def _output_parts(root: Path, output_dir: str | None) -> Parts:
     return relative.parts
 
 
+def _is_there(root: Path, parts: Parts) -> bool:
+    """A directory, or a link on the way to one: the policy's own doing, which delivers nothing."""
+    steps = (root.joinpath(*parts[:n]) for n in range(1, len(parts) + 1))
+    return any(step.is_symlink() for step in steps) or root.joinpath(*parts).is_dir()
+
+
 def _workspace_output(root: Path, below: Parts) -> tuple[tuple[DeliveredFile, ...], list[str]]:
     try:
         return _delivered(root, below, below or (OUTPUT,))
     except OSError as error:
-        if not below:
+        if not below or error.errno not in POLICY_ERRORS:
             raise
         cause = "it is a link or no directory" if error.errno in {errno.ELOOP, errno.ENOTDIR} else _why(error)
         return (), [f"the output directory {quoted([label(below)])} holds nothing that counts: {cause}"]

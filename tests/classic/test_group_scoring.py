@@ -147,3 +147,53 @@ async def test_nothing_of_the_judging_stays_on_the_state_but_its_result(make_rub
     (state,) = await score(make_rubric(), [make_state("GOOD")])
     assert {k for k in state if k.startswith("_judge")} == set()
     assert state["judge_result"]["status"] == "success"
+
+
+@pytest.mark.parametrize("nested", [False, True])
+async def test_every_rubric_of_a_plain_group_shows_the_final_advantage_and_lets_go_of_its_memory(
+    make_rubric: Any, nested: bool
+) -> None:
+    first, second = make_rubric(name="first"), make_rubric(name="second")
+    members = [vf.RubricGroup([first, length_rubric()]), second] if nested else [first, second]
+    states = await score(vf.RubricGroup(members), [make_state("GOOD"), make_state("BAD"), make_state("HALF")])
+    for state in states:
+        assert state["metrics"]["first_judge_advantage"] == state["metrics"]["second_judge_advantage"]
+        assert state["metrics"]["first_judge_advantage"] == state["advantage"] == state["trajectory"][0]["advantage"]
+    assert sum(state["advantage"] for state in states) == pytest.approx(0.0)
+    assert [state["reward"] for state in states] == pytest.approx([2.1, 0.1, 1.6] if nested else [2.0, 0.0, 1.5])
+    assert not first.engine._desk.journal._memory
+    assert not second.engine._desk.journal._memory
+
+
+async def test_group_funcs_get_the_class_objects_too(make_rubric: Any) -> None:
+    def asks(states: Any, judge_client: Any, verdict_parser: Any, judge_model: str) -> list[float]:
+        return [float(judge_client is not None and hasattr(verdict_parser, "parse") and bool(judge_model))] * len(
+            states
+        )
+
+    rubric = make_rubric()
+    rubric.add_metric(asks)
+    (state,) = await score(rubric, [make_state("GOOD")])
+    assert state["metrics"]["asks"] == 1.0
+
+
+async def test_without_a_cleanup_only_the_group_stays_on_the_state_and_is_short_in_print(make_rubric: Any) -> None:
+    states = [make_state("GOOD"), make_state("BAD")]
+    await make_rubric().score_group(states)
+    assert [key for key in states[0] if key.startswith("_judge")] == ["_judge_group"]
+    assert len(repr(states[0]["_judge_group"])) < 200
+    assert [state["advantage"] for state in states] == [0.5, -0.5]
+
+
+async def test_a_state_that_stands_twice_in_a_group_is_judged_once(make_rubric: Any, judge: Any) -> None:
+    state = make_state("GOOD")
+    await score(make_rubric(), [state, state])
+    assert (state["reward"], state["advantage"], len(judge.calls)) == (1.0, 0.0, 1)
+
+
+async def test_scoring_a_group_again_gives_the_same(make_rubric: Any, judge: Any) -> None:
+    rubric, states = make_rubric(), [make_state("GOOD"), make_state("BAD")]
+    await rubric.score_group(states)
+    await score(rubric, states)
+    assert [(s["reward"], s["advantage"]) for s in states] == [(1.0, 0.5), (0.0, -0.5)]
+    assert len(judge.calls) == 2

@@ -112,14 +112,15 @@ async def test_the_saved_column_is_json(make_rubric: Any) -> None:
         assert json.loads(json.dumps(state["judge_result"], allow_nan=False)) == state["judge_result"]
 
 
-def test_teardown_runs_twice_in_other_loops_and_reports_once(make_rubric: Any, capsys: Any) -> None:
+def test_teardown_runs_twice_in_other_loops_and_reports_once(
+    make_rubric: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     rubric = make_rubric()
     asyncio.run(score(rubric, [make_state("GOOD"), make_state("LOST")]))
     asyncio.run(rubric.teardown())
     asyncio.run(rubric.teardown())
     asyncio.run(score(rubric, [make_state("HALF")]))
-    said = capsys.readouterr().err
-    assert said.count("rubric judge") == 1
+    (said,) = [record.getMessage() for record in caplog.records if "rubric judge" in record.getMessage()]
     assert "1 scored rollouts 1.0000" in said
     assert "unscored 1 (1 auth)" in said
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import ExitStack
+from itertools import pairwise
 
 import pytest
 
@@ -137,7 +138,9 @@ async def test_section_7_open_calls_wait_and_single_probes_go_out() -> None:
     assert all(isinstance(result, JudgeAborted) for result in results)
     # a probe waits from the end of the one before
     assert len(sent) == 3
-    assert [b - a for a, b in zip([0.0, *sent], sent, strict=False)] == pytest.approx([0.02, 0.05, 0.09], abs=0.015)
+    # A busy machine may wake it late, never early.
+    waits = [later - earlier for earlier, later in pairwise([0.0, *sent])]
+    assert all(wait >= least for wait, least in zip(waits, [0.02, 0.05, 0.09], strict=True)), waits
 
 
 async def probe(world: World, fault: Fault | None) -> None:

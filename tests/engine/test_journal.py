@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from rubric_env.engine import Journal, JournalError
-from rubric_env.engine.journal import SCOPES
 from rubric_env.scoring import RowVerdict
 
 HIT = RowVerdict(True, 0.5, 0.51, True, "因为 \ud83d", "output/a.md ¶1", True, "hit:true", "whole", 3)
@@ -63,15 +62,25 @@ async def test_a_waiter_that_is_cancelled_takes_nobody_with_it(journal: Journal)
     assert await kept == HIT
 
 
-async def test_memory_forgets_groups_that_are_scored_and_the_oldest_of_too_many() -> None:
+async def test_memory_forgets_groups_that_are_scored() -> None:
     journal = Journal()
     await journal.accept("g", {"a": HIT})
     journal.forget("g")
     assert await journal.read("g", ["a"]) == {}
-    for n in range(SCOPES + 1):
-        await journal.accept(f"g{n}", {"a": HIT})
-    assert await journal.read("g0", ["a"]) == {}
-    assert await journal.read("g1", ["a"]) == {"a": HIT}
+
+
+async def test_memory_is_bounded_in_verdicts_also_within_one_scope(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rubric_env.engine.journal.HELD", 3)
+    journal = Journal()
+    await journal.accept("old", {"a": HIT})
+    await journal.accept("gone", {"a": HIT})
+    journal.forget("gone")
+    for key in "abc":
+        await journal.accept("", {key: HIT})
+    assert await journal.read("old", ["a"]) == {}
+    assert (await journal.read("", list("abc"))).keys() == set("abc")
+    await journal.accept("", {"d": HIT})
+    assert (await journal.read("", list("abcd"))).keys() == set("bcd")
 
 
 async def test_section_7_a_file_outlives_its_process_and_is_shared(tmp_path: Path) -> None:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from rubric_env.settings import SettingsError
+from rubric_env.submission import read_submission
 from tests.engine.conftest import Judging, case, detail, faults, rows
 from tests.servers.scenarios import SCENARIOS
 
@@ -64,6 +69,16 @@ async def test_section_4_null_counts_as_cannot_assess_where_our_budget_cut_the_e
     assert faults(outcome) == {"R02": "cannot_assess"}
     assert len(judging.endpoint.calls) == 3
     assert outcome.scored
+    assert outcome.fields["judge_evidence_cut"] == 1
+
+
+async def test_section_8_a_policy_that_pads_its_evidence_shows_in_a_metric(judging: Judging, tmp_path: Path) -> None:
+    (tmp_path / "report.md").write_text("The profit rose.")
+    (tmp_path / "padding.txt").write_text("nothing but padding\n\n" * 20_000)
+    (tmp_path / "sheet.zip").write_bytes(b"PK\x03\x04" + bytes(60))
+    engine = judging.engine(evidence_tokens=2000)
+    outcome = await engine.judge(replace(case(rows(1)), submission=read_submission(tmp_path)))
+    assert outcome.metrics()["judge_evidence_cut"] == 2.0
 
 
 async def test_section_6_nothing_delivered_is_decided_before_anything_else(judging: Judging) -> None:
@@ -94,3 +109,38 @@ async def test_section_4_without_an_instruction_the_built_in_one_is_used_with_a_
     with_default = await engine.judge(case(rows(1), instruction=""))
     assert "built-in" in with_default.fields["judge_warnings"]
     assert "# Instruction\nJudge what was delivered" in judging.endpoint.calls[0].text
+
+
+async def test_section_3_a_rubric_with_nothing_to_score_is_a_scorer_error_before_any_call(judging: Judging) -> None:
+    outcome = await judging(
+        [{"id": "N", "description": "Cites nothing", "weight": -1}, *rows(1, hurdle=True, weight=0)]
+    )
+    assert (outcome.reward, str(outcome.exit_code)) == (None, "judge:scorer_error")
+    assert outcome.fields["judge_unjudged"] == 2
+    assert judging.endpoint.calls == []
+
+
+@pytest.mark.parametrize("own", ["", " \n"])
+async def test_section_13_the_instruction_file_serves_cases_without_their_own(
+    judging: Judging, tmp_path: Path, own: str
+) -> None:
+    (tmp_path / "instruction.md").write_text("Judge like an auditor.", "utf-8")
+    engine = judging.engine(instruction_file=str(tmp_path / "instruction.md"))
+    outcome = await engine.judge(case(rows(1), instruction=own))
+    assert "# Instruction\nJudge like an auditor." in judging.endpoint.calls[0].text
+    assert "judge_warnings" not in outcome.fields
+    await engine.judge(case(rows(1), instruction="Judge like a poet."))
+    assert "auditor" not in judging.endpoint.calls[1].text
+
+
+async def test_an_instruction_file_that_cannot_be_read_is_refused_before_anything_is_paid(judging: Judging) -> None:
+    with pytest.raises(SettingsError, match=r"no-such-file\.md"):
+        judging.engine(instruction_file="no-such-file.md")
+
+
+@pytest.mark.parametrize("setting", [{"limiter": "redis://localhost"}, {"skip": True}, {"aux_files": "a.md"}])
+async def test_a_setting_that_this_version_has_not_is_refused_rather_than_ignored(
+    judging: Judging, setting: dict[str, Any]
+) -> None:
+    with pytest.raises(SettingsError, match=next(iter(setting))):
+        judging.engine(**setting)

@@ -66,6 +66,17 @@ async def test_section_7_retry_after_wins(judging: Judging) -> None:
     assert 0.2 <= second.at - first.at < 1.0
 
 
+async def test_an_endpoint_that_names_no_wait_at_all_for_ever_is_not_hammered(judging: Judging) -> None:
+    judging.endpoint.default = error("429 now", 429, "Rate limit reached", headers={"retry-after": "0"})
+    await judging(rows(1), deadline=0.5)
+    assert len(judging.endpoint.calls) < 60  # waits soon reach 1 s, which these tests shorten to 10 ms
+
+
+def test_a_named_wait_has_a_floor_that_grows_to_one_second() -> None:
+    assert [Backoff().after_rate_limit(n, 0.0) for n in (1, 2, 3, 4, 400)] == pytest.approx([0.05, 0.15, 0.45, 1, 1])
+    assert Backoff().after_rate_limit(4, 7.0) == 7.0
+
+
 async def test_section_7_a_wait_beyond_the_deadline_fails_at_once(judging: Judging) -> None:
     judging.endpoint.default = error("429 long", 429, "Rate limit reached", headers={"retry-after": "60"})
     outcome = await asyncio.wait_for(judging(rows(4), deadline=20), 5)

@@ -34,6 +34,17 @@ def test_section_11_backends_by_name() -> None:
         make_judge(JudgeSettings(backend="codex"), pair)
 
 
+@pytest.mark.parametrize("variable", ["HTTPS_PROXY", "ALL_PROXY"])
+def test_an_environment_in_which_no_client_can_be_made_is_refused_at_once(
+    monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    """verifiers asks for the client of every reward func, outside of what it catches."""
+    monkeypatch.setenv(variable, "gopher://127.0.0.1:9")
+    pair = resolve_credentials("k", "https://judge.example.com/v1", environ={})
+    with pytest.raises(SettingsError, match=r"judge\.example\.com.*PROXY"):
+        make_judge(JudgeSettings(), pair)
+
+
 def test_section_7_identity_names_endpoint_model_and_sampling_without_the_key() -> None:
     pair = resolve_credentials("s3cret", "http://127.0.0.1:9/v1", environ={})
     judge = make_judge(JudgeSettings(model="m", temperature=0.0, seed=3), pair)

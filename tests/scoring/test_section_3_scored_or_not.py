@@ -43,6 +43,7 @@ NUMBERS = {
     "judge_fault_submission",
     "judge_seconds",
     "judge_evidence_pages",
+    "judge_evidence_cut",
     "judge_score_lo",
     "judge_score_hi",
     "judge_level_fallback",
@@ -243,7 +244,7 @@ def test_section_7_fields_of_a_judged_rollout():
     }
     faults = {"R03": Fault(FaultKind.CONTENT_FILTER, "flagged")}
     usage = Usage(calls=5, input_tokens=1000, cached_tokens=600, output_tokens=70, cost_usd=0.125)
-    context = OutcomeContext(3, True, {"files": 0, "missing": False, "from_chat": True, "stray": 1})
+    context = OutcomeContext(3, True, {"files": 0, "missing": False, "from_chat": True, "stray": 1}, evidence_cut=2)
     outcome = settle(spec, Judgement(verdicts, faults, usage, seconds=12.5), TRAINING, context)
     assert dict(outcome.fields) == {
         "judge_scored": True,
@@ -255,6 +256,7 @@ def test_section_7_fields_of_a_judged_rollout():
         "judge_fault_submission": 1,
         "judge_seconds": 12.5,
         "judge_evidence_pages": 3,
+        "judge_evidence_cut": 2,
         "judge_called": True,
         "judge_score_lo": 1.0,
         "judge_score_hi": 1.0,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import stat
@@ -185,6 +186,35 @@ def test_section_6_an_output_directory_may_be_named_by_the_instance(tmp_path):
         "output/results/draft.md",
         "output/results/final/report.md",
     ]
+
+
+def test_section_6_where_the_output_directory_usually_is(tmp_path):
+    write(tmp_path / "results" / "report.md")
+    write(tmp_path / "notes.md")
+    submission = read_submission(tmp_path, usual_output="results")
+    assert (names(submission), [file.name for file in submission.stray]) == (["results/report.md"], ["notes.md"])
+    assert names(read_submission(tmp_path / "results", usual_output="results")) == ["results/report.md"]
+    (tmp_path / "linked").symlink_to(tmp_path)
+    for place in ("linked", "linked/results"):
+        assert read_submission(tmp_path, usual_output=place).missing
+
+
+@pytest.mark.parametrize("broken", ["output", "sub"])
+@pytest.mark.parametrize("output_dir", [None, "output"])
+def test_a_machine_that_fails_is_infrastructure_and_never_nothing_delivered(output, monkeypatch, broken, output_dir):
+    """As under load: too many open files. A policy cannot bring this about."""
+    write(output / "report.md")
+    write(output / "sub" / "table.md")
+    real = os.open
+
+    def exhausted(path, flags, **kwargs):
+        if path == broken and flags & os.O_DIRECTORY and not flags & getattr(os, "O_PATH", 0):
+            raise OSError(errno.EMFILE, "Too many open files")
+        return real(path, flags, **kwargs)
+
+    monkeypatch.setattr(os, "open", exhausted)
+    with pytest.raises(SubmissionUnreadable, match="too many open files"):
+        read_submission(output.parent, "a reply", output_dir=output_dir)
 
 
 @pytest.mark.parametrize("output_dir", ["../other", "output/../..", "/elsewhere/output"])
