@@ -9,6 +9,7 @@ not even a guess is possible the reading stops, and everything from `doubt_from`
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
@@ -23,6 +24,7 @@ _LIKELY_END = {
     closing: re.compile(rf"(?<!\\){closing}(?={SKIP}(?:\}}|,{SKIP}{_KEY}))") for closing in set(CLOSING_QUOTE.values())
 }
 """Where a string with stray quotes may end: before a brace, or before a comma and a key."""
+_PLAIN_KEY = re.compile(r"\w*+")
 _PLAIN = re.compile(r"[^\s\"'“”]{0,64}")
 """A string too simple to hide a stray quote."""
 _ELLIPSIS = re.compile(r"\.{2,}|…+")
@@ -51,7 +53,8 @@ class _State(Enum):
 
 @dataclass(slots=True)
 class _Frame:
-    """One open bracket. `suspect` is where the first string starts whose end nothing has confirmed yet."""
+    """One open bracket. `suspect` is where the first string starts whose end nothing has confirmed yet; `loose` is
+    where the first object inside starts that ends with a string: its text may go on behind it."""
 
     node: Obj | list[Value]
     start: int
@@ -63,6 +66,7 @@ class _Frame:
     value_end: int = -1
     suspect: int | None = None
     closing: str = '"'
+    loose: int | None = None
 
 
 @dataclass(slots=True)
@@ -73,6 +77,7 @@ class ContainerReader:
     flat: str
     _stack: list[_Frame] = field(default_factory=list, init=False)
     _broken: list[Obj] = field(default_factory=list, init=False)
+    _doubt: int | None = field(default=None, init=False)
     _hopeless: set[str] = field(default_factory=set, init=False)
     """Quotes for which no likely end is left: a search that failed once is not made again."""
     _strict: StrictReader = field(default_factory=StrictReader, init=False)
@@ -82,7 +87,7 @@ class ContainerReader:
         """Read the object or array whose bracket is at `start`."""
         if strict := self._strict.read(self.text, start):
             return Container(strict[0], start, strict[1], True, None, [])
-        self._stack, self._broken = [], []
+        self._stack, self._broken, self._doubt = [], [], None
         root = self._open(start)
         position = start + 1
         while self._stack:
@@ -90,8 +95,12 @@ class ContainerReader:
             kind, at, end = next_token(self.text, self.flat, position)
             cut = kind == "open" and self._stack[-1].state in {_State.KEY, _State.VALUE}
             if cut or kind in {"stop", "end"}:
+                frame = self._stack[-1]
+                begun = self.flat[at + 1 : end] if frame.state is _State.KEY else frame.key
+                if not _PLAIN_KEY.fullmatch(begun):
+                    self._no_object()
                 self._abandon(end if cut else at)
-                return Container(root, start, end if cut else at, False, None, self._broken, at if cut else None)
+                return Container(root, start, end if cut else at, False, self._doubt, self._broken, at if cut else None)
             if kind == "string":
                 fits = self._take_string(at, end)
             elif kind == "bare":
@@ -100,10 +109,10 @@ class ContainerReader:
                 fits = kind == "mark" and self._take_mark(self.flat[at], at)
             position = end if fits else self._recover(at)
             if position < 0:
-                doubt = self._doubt_from(at)
+                self._doubt_from(at)
                 self._abandon(at)
-                return Container(root, start, at, False, doubt, self._broken)
-        return Container(root, start, position, True, None, self._broken)
+                return Container(root, start, at, False, self._doubt, self._broken)
+        return Container(root, start, position, True, self._doubt, self._broken)
 
     def _open(self, at: int) -> Obj | list[Value]:
         if len(self._stack) == MAX_DEPTH:
@@ -143,7 +152,9 @@ class ContainerReader:
 
     def _take_mark_in_object(self, mark: str, at: int) -> bool:
         frame = self._stack[-1]
-        if mark == "]" or frame.state is _State.COLON:
+        if mark == "]":
+            return frame.state is _State.AFTER and isinstance(frame.value, list)
+        if frame.state is _State.COLON:
             return False
         if frame.state is _State.VALUE:
             self._put(Bare(""), at, at)
@@ -202,11 +213,15 @@ class ContainerReader:
         if isinstance(frame.node, Obj):
             frame.node.end, frame.node.closed = at + 1, True
         if self._stack:
+            if isinstance(frame.value, str) and not isinstance(frame.value, Bare) and self._stack[-1].loose is None:
+                self._stack[-1].loose = frame.start
             self._put(frame.node, frame.start, at + 1)
 
     def _recover(self, at: int) -> int:
         """Guess where the suspect string of the innermost object really ends; -1 when there is nothing to guess."""
         frame = self._stack[-1]
+        if frame.state is _State.COLON and (self.flat[at] in ",}" or not _PLAIN_KEY.fullmatch(frame.key)):
+            self._no_object()
         if not isinstance(frame.node, Obj) or frame.suspect is None or frame.closing in self._hopeless:
             return -1
         end = _LIKELY_END[frame.closing].search(self.flat, at)
@@ -220,14 +235,29 @@ class ContainerReader:
         self._mark_broken(frame.node, frame.suspect, end.end())
         return end.end()
 
-    def _doubt_from(self, at: int) -> int:
-        """Where reading that failed at `at` went wrong: in the first string whose end nothing confirms, or in the value
-        just before, whose bracket stood in a string."""
-        suspects = [frame.suspect for frame in self._stack if frame.suspect is not None]
+    def _no_object(self) -> None:
+        """What follows an opening brace is no key: the rest of a text whose quotes closed and opened on the way here.
+
+        Whatever stands behind the first text that may have gone on like this is uncertain.
+        """
+        node = self._stack[-1].node
+        if isinstance(node, Obj) and not node.pairs:
+            self._suspect(frame.loose for frame in self._stack)
+
+    def _doubt_from(self, at: int) -> None:
+        """Reading failed at `at`. It went wrong in the first string whose end nothing confirms, or in the object just
+        before, whose bracket stood in a string."""
         frame = self._stack[-1]
+        self._suspect((at, *(frame.suspect for frame in self._stack)))
         if frame.state is _State.AFTER and isinstance(frame.value, Obj | list):
-            suspects.append(frame.value_start)
-        return min(suspects, default=at)
+            self._suspect((frame.value_start, frame.loose))
+        elif isinstance(frame.node, list) and self.flat[at] != ":":
+            self._suspect((*(item.start for item in frame.node[-2:] if isinstance(item, Obj)), frame.loose))
+        elif frame.state is _State.KEY:
+            self._suspect((frame.loose,))
+
+    def _suspect(self, places: Iterable[int | None]) -> None:
+        self._doubt = min((place for place in (self._doubt, *places) if place is not None), default=None)
 
     def _mark_broken(self, node: Obj, start: int, end: int) -> None:
         if not node.breaks:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from verdict_parsers._chars import END, SKIP, flatten
@@ -14,11 +14,12 @@ from verdict_parsers._limits import MAX_REGIONS, MAX_REPAIR_BYTES, MAX_REPAIRED_
 from verdict_parsers._region import Fence, Region, label
 from verdict_parsers._repair import mend
 from verdict_parsers._rows import Cut, TreeReader, row_of
-from verdict_parsers._table import Table, table_rows, tables
+from verdict_parsers._spoken import GAP
+from verdict_parsers._table import Table, begins_table, hearsay, table_rows, tables
 from verdict_parsers._think import CLOSE, OPEN, end_of_thinking, lone_close
 from verdict_parsers._tokens import QUOTES, next_token
 from verdict_parsers._values import Obj
-from verdict_parsers._words import OPAQUE_KEYS, names
+from verdict_parsers._words import EVIDENCE_KEYS, OPAQUE_KEYS, REASON_KEYS, names
 from verdict_parsers._xml import ROW_TAGS, TAG, read_row, starts_row
 
 _WRAPPER_TAGS = names("verdicts results evaluations judgments judgements assessments answers criteria rows items")
@@ -45,20 +46,23 @@ _INDENT = 16
 _INFO = re.compile(r"[ \t]*+([\w+.\-]*+)")
 _LEFTOVER = re.compile(
     rf"""[ \t]*+(?:[\]}}][ \t]*+)*+(?:["“”]|'{SKIP}[,:\]}}]|,[ \t]*+[{QUOTES}][^{QUOTES}\n]*+[{QUOTES}]{SKIP}:)
+       | {SKIP},{SKIP}\{{{SKIP}[{QUOTES}][^{QUOTES}{{}}]*+[{QUOTES}]{SKIP}[,}}]
        | [^{{}}\n]{{0,200}}["”],[ ]?["“]\w{{1,40}}["”]:""",
     re.VERBOSE,
 )
 """What cannot follow an object that is really over: its bracket stood in a string with a quote that is not escaped."""
+_JOINED = re.compile(rf"{SKIP},{SKIP}")
 _QUOTE = re.compile(f"[{QUOTES}]")
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
     """The candidates of a reply, in order. `visible` is where the reply starts: behind the thinking that a lone closing
-    tag ended."""
+    tag ended. `spoken` is what is neither candidate nor thinking, comment or quotation."""
 
     regions: tuple[Region, ...]
     visible: int
+    spoken: str
 
 
 def read_document(text: str, book: IdBook) -> Document:
@@ -73,11 +77,13 @@ class _Walk:
         self._trees = TreeReader(book)
         self._prose = Prose(self._flat)
         self._regions: list[Region] = []
+        self._skipped: list[tuple[int, int]] = []
         self._fences: list[Fence] = []
         self._visible = 0
         self._group: int | None = None
         self._uncertain = False
         self._guess = False
+        self._orphan = -1
         self._repair_left = MAX_REPAIRED_BYTES
         self._budget = Budget(MAX_REGIONS, "candidates")
         self._rescans = Budget(MAX_RESCANS, "broken text")
@@ -97,14 +103,14 @@ class _Walk:
         }
         coming = tables(flat)
         table = next(coming, None)
+        found = _INTEREST.search(flat)
         while True:
-            found = _INTEREST.search(flat, position)
+            if found is not None and found.start() < position:
+                found = _INTEREST.search(flat, position)
             while table is not None and table.start < position:
                 table = next(coming, None)
             if table is not None and (found is None or self._comes_first(table, found)):
-                rows, cuts, finished = table_rows(self._text, flat, table, self._book)
-                self._add(Region("table", table.start, table.end, tuple(rows), tuple(cuts), finished))
-                position = table.end
+                position = self._at_table(table)
             elif found is None:
                 break
             else:
@@ -115,9 +121,25 @@ class _Walk:
         if open_fence and open_fence.info and not flat[open_fence.start :].strip():
             self._unfinished(open_fence.start)
         regions = label(self._regions, self._fences, flat, self._visible)
+        regions = [replace(region, quoted=True) if self._in_reason(region) else region for region in regions]
         if self._guess and not (len(regions) == 1 and regions[0].alone):
             regions = [replace(region, quoted=True) for region in regions]
-        return Document(tuple(regions), self._visible)
+        return Document(tuple(regions), self._visible, self._spoken(regions))
+
+    def _spoken(self, regions: Sequence[Region]) -> str:
+        left_out = [(start, end, " ") for start, end in self._skipped]
+        for region in regions:
+            if region.ids:
+                left_out.append((region.start, region.end, GAP if len(set(region.ids)) > 1 else " "))
+        parts, position = [], self._visible
+        for start, end, instead in sorted(left_out):
+            parts += [self._flat[position:start], instead]
+            position = max(position, end)
+        return "".join((*parts, self._flat[position:]))
+
+    def _in_reason(self, region: Region) -> bool:
+        """Whether a reason closes behind this element, and none was open: an earlier one held a closing tag."""
+        return region.kind == "xml" and region.start < self._orphan
 
     @staticmethod
     def _comes_first(table: Table, found: re.Match[str]) -> bool:
@@ -171,6 +193,7 @@ class _Walk:
         quoted = self._prose.quotes(start, end)
         if container.closed and not quoted and _LEFTOVER.match(self._flat, end):
             doubt = start
+            self._disown_joined(start)
         rows, cuts = self._trees.rows(container.tree, doubt)
         lone = isinstance(container.tree, Obj) and start in {*(row.start for row in rows), *(cut.start for cut in cuts)}
         sound = container.closed and doubt is None
@@ -179,20 +202,26 @@ class _Walk:
         self._uncertain |= doubt is not None or (not container.closed and end < len(self._flat))
         return end
 
+    def _disown_joined(self, start: int) -> None:
+        """The objects that stand before `start` with commas between may have been in a string, as the one there was."""
+        n = len(self._regions) - 1
+        while n >= 0 and not self._regions[n].quoted and _JOINED.fullmatch(self._flat, self._regions[n].end, start):
+            self._regions[n] = replace(self._regions[n], quoted=True)
+            start = self._regions[n].start
+            n -= 1
+
     def _doubt(self, container: Container) -> int | None:
         """Where the container stops being certain, after the repair of its broken rows."""
-        guesses = [node.breaks[0][0] for node in container.broken]
-        if container.doubt_from is not None:
-            guesses.append(container.doubt_from)
-        if container.closed and guesses:
+        broken = container.broken
+        if container.closed and broken:
             size = len(self._text[container.start : container.end].encode("utf-8", "replace"))
             self._repair_left -= size
             if size <= MAX_REPAIR_BYTES and self._repair_left >= 0:
-                broken = [node for node in container.broken if not mend(self._text, self._flat, node, self._book)]
-                guesses = [node.breaks[0][0] for node in broken]
+                broken = [node for node in broken if not mend(self._text, self._flat, node, self._book)]
                 for node in broken:
                     node.closed = False
-        return min(guesses, default=None)
+        guesses = [node.breaks[0][0] for node in broken]
+        return min(guesses if container.doubt_from is None else [*guesses, container.doubt_from], default=None)
 
     def _at_encoded(self, found: re.Match[str]) -> int:
         """JSON as a string, or with its quotes escaped, that is not the whole reply: an answer that nobody may read."""
@@ -203,9 +232,25 @@ class _Walk:
         self._uncertain = True
         return end
 
+    def _at_table(self, table: Table) -> int:
+        if answer := table_rows(self._text, self._flat, table, self._book):
+            rows, cuts, finished = answer
+            self._add(Region("table", table.start, table.end, tuple(rows), tuple(cuts), finished))
+            return table.end
+        return self._hear(table.start, table.end)
+
+    def _hear(self, start: int, end: int) -> int:
+        if rows := hearsay(self._text, self._flat, start, end, self._book):
+            self._add(Region("hearsay", start, end, tuple(rows)))
+        return end
+
     def _at_pipe(self, found: re.Match[str]) -> int:
-        """A line that begins with a pipe and is in no table: cells all the same, so no place for an answer."""
-        return self._unfinished(found.start()) if END.match(self._flat, found.end()) else found.end()
+        """A line that begins with a pipe and is in no table: cells all the same, so no place for an answer.
+
+        The last line of the reply may begin a table, or go on with one.
+        """
+        begins = END.match(self._flat, found.end()) and begins_table(found[0], self._book)
+        return self._unfinished(found.start()) if begins else self._hear(*found.span())
 
     def _at_unthink(self, found: re.Match[str]) -> int:
         return self._forget(found.end(), guess=any(not region.sound for region in self._regions))
@@ -217,22 +262,27 @@ class _Walk:
         """
         self._visible = end
         self._regions.clear()
+        self._skipped.clear()
         self._fences.clear()
         self._group, self._uncertain, self._guess = None, False, guess
         self._prose = Prose(self._flat, end)
+        return end
+
+    def _skip(self, start: int, end: int) -> int:
+        self._skipped.append((start, end))
         return end
 
     def _at_think(self, found: re.Match[str]) -> int:
         if self._uncertain:
             return found.end()
         end = end_of_thinking(self._flat, found.start())
-        return end if end is not None else len(self._flat)
+        return self._skip(found.start(), end if end is not None else len(self._flat))
 
     def _at_comment(self, found: re.Match[str]) -> int:
         if self._uncertain:
             return found.end()
         end = self._flat.find("-->", found.end())
-        return end + 3 if end >= 0 else self._unfinished(found.start())
+        return self._skip(found.start(), end + 3) if end >= 0 else self._unfinished(found.start())
 
     def _at_tag(self, found: re.Match[str]) -> int:
         tag = TAG.match(self._flat, found.start())
@@ -244,9 +294,11 @@ class _Walk:
             return found.end()
         if not tag["close"]:
             return self._unfinished(tag.start()) if tag.end() == len(self._flat) else found.end()
+        if tag["slash"] and name in REASON_KEYS | EVIDENCE_KEYS and not self._uncertain:
+            self._orphan = found.start()
         if name in _OPAQUE_TAGS and not self._uncertain and not tag["slash"] and not tag["attributes"].endswith("/"):
             end = self._flat.find(f"</{tag['name']}>", tag.end())
-            return end + len(name) + 3 if end >= 0 else self._unfinished(tag.start())
+            return self._skip(tag.start(), end + len(name) + 3) if end >= 0 else self._unfinished(tag.start())
         if name in _WRAPPER_TAGS:
             self._group = None if tag["slash"] else tag.start()
         return tag.end()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from verdict_parsers._chars import BLANK, flatten
+from verdict_parsers._chars import BLANK, drop_zero_width, flatten
 from verdict_parsers._document import read_document
 from verdict_parsers._ids import IdBook
 from verdict_parsers._limits import MAX_REPLY_BYTES, TooMuch
@@ -50,9 +50,9 @@ def _parse(text: str, book: IdBook, marker: str | None) -> Parsed:
         rows, _ = TreeReader(book).rows(_decoded(value[0]))
         return pool([Region("json", 0, len(reply), tuple(rows), level="whole", alone=True)], reply, book)
     document = read_document(reply, book)
-    if marker and (marked is None or document.visible) and not _one_whole_value(document.regions):
+    if marker and (marked is None or document.visible) and not _is_json(reply[document.visible :]):
         return _nothing(book, "unreadable", "no marker line, and the reply is not one whole JSON value")
-    return pool(document.regions, reply, book)
+    return pool(document.regions, reply, book, document.spoken)
 
 
 def _after_marker(text: str, marker: str) -> str | None:
@@ -96,5 +96,6 @@ def _decoded(value: Value) -> Value:
     return decoded[0] if decoded and isinstance(decoded[0], Obj | list) else None
 
 
-def _one_whole_value(regions: Sequence[Region]) -> bool:
-    return len(regions) == 1 and regions[0].level == "whole" and not any(row.mended for row in regions[0].rows)
+def _is_json(text: str) -> bool:
+    """Whether a text is one JSON value, by the letter but for what SPEC 5 drops or reads as ASCII."""
+    return StrictReader().whole(drop_zero_width(flatten(text)).strip(BLANK)) is not None

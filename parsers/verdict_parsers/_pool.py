@@ -10,15 +10,18 @@ from itertools import pairwise
 from verdict_parsers._ids import IdBook
 from verdict_parsers._region import Region
 from verdict_parsers._rows import Row
+from verdict_parsers._spoken import contradicted
 from verdict_parsers._types import Parsed, Verdict
 
 _TRUST = ("whole", "fence", "scan", "rows")
 _MARKS = "\"'“”|`"
 _BLANK = re.compile(r"[\s`~,]*+(?:json\w*+)?\s*+", re.IGNORECASE)
+_BETWEEN = re.compile(r"[\s,]*+")
+"""What may stand between the rows of a stream."""
 
 
-def pool(regions: Sequence[Region], text: str, book: IdBook) -> Parsed:
-    """Decide every id of the block."""
+def pool(regions: Sequence[Region], text: str, book: IdBook, spoken: str = "") -> Parsed:
+    """Decide every id of the block; `spoken` is the text between the candidates."""
     regions = [_with_nameless(region, book) for region in regions]
     found: dict[str, list[tuple[Region, Row]]] = {name: [] for name in book.order}
     for region in regions:
@@ -45,6 +48,10 @@ def pool(regions: Sequence[Region], text: str, book: IdBook) -> Parsed:
     for name in _mentioned(regions, text, verdicts):
         del verdicts[name]
         unjudged[name] = "unreadable"
+    hits = {name: verdict.hit for name, verdict in verdicts.items() if verdict.hit is not None}
+    for name in contradicted(spoken, hits, book):
+        del verdicts[name]
+        unjudged[name] = "conflict"
     return Parsed(verdicts, unjudged, abstained, tuple(_warnings(regions, void)))
 
 
@@ -110,39 +117,42 @@ def _voided(regions: Sequence[Region], text: str, book: IdBook) -> dict[str, str
 
 
 def _stream(regions: Sequence[Region], text: str, book: IdBook) -> tuple[set[int], bool]:
-    """The groups of the rows that a reply ends with, one after another with nothing between (NDJSON, XML, a table) and
-    in the order of the block; and whether rows may be missing behind the last, for nothing says that a stream is over.
+    """The groups of the rows that a reply ends with, one after another with nothing between (NDJSON, XML, a table); and
+    whether rows may be missing behind the last, for nothing says that a stream is over.
 
-    Out of order they are no stream: a quoted row that stands before the answer may be among them.
+    Out of the block's order they are a stream only if the reply holds nothing else or they answer the whole block:
+    otherwise a quoted row that stands before the answer may be among them.
     """
-    rows: list[str] = []
-    groups: set[int] = set()
-    after: Region | None = None
+    run: list[Region] = []
     for region in reversed(regions):
-        ids = [name for row in region.rows for name in row.ids] + [name for cut in region.cuts for name in cut.ids]
-        joined = after is None or (after.kind == region.kind and _BLANK.fullmatch(text[region.end : after.start]))
-        if region.quoted or not joined or not ids or not (region.kind == "table" or (region.lone and len(ids) == 1)):
+        row = region.lone and len(region.ids) == 1
+        alike = bool(run) and row and run[-1].lone and region.kind == run[-1].kind
+        joined = not run or (alike and _BETWEEN.fullmatch(text, region.end, run[-1].start))
+        if region.quoted or not joined or not (row or region.kind == "table"):
             break
-        places = [book.order[name] for name in (*ids, *rows)]
-        if any(a >= b for a, b in pairwise(places)):
-            groups.clear()
-            break
-        rows[:0] = ids
-        groups.add(region.group)
-        after = region
-    at_end = bool(rows) and _BLANK.fullmatch(text[regions[-1].end :]) is not None
-    return groups, at_end and rows == list(book.order)[: len(rows)] and len(rows) < len(book.order)
+        run.append(region)
+    names = [name for region in reversed(run) for name in region.ids]
+    falls = [n for n, (a, b) in enumerate(pairwise(names), start=1) if book.order[a] >= book.order[b]]
+    answered = {name for region in run for row in region.rows for name in row.ids}
+    if falls and (_BLANK.fullmatch(text, 0, run[-1].start) or answered == book.order.keys()):
+        return {region.group for region in run}, False
+    tail = names[falls[-1] if falls else 0 :]
+    at_end = bool(tail) and _BLANK.fullmatch(text, regions[-1].end) is not None
+    missing = at_end and tail == list(book.order)[: len(tail)] and len(tail) < len(book.order)
+    return set() if falls else {region.group for region in run}, missing
 
 
 def _repeats(regions: Sequence[Region], text: str) -> bool:
-    """Whether the reply holds nothing but an answer and, cut off behind a whole row at least, the same again."""
-    if len(regions) < 2 or not regions[-1].rows:
+    """Whether the reply holds nothing but an answer and, cut off, the same again. One row begins like any other."""
+    if len(regions) < 2:
         return False
-    gaps = [text[: regions[0].start], *(text[a.end : b.start] for a, b in pairwise(regions))]
     before, last = regions[-2:]
+    if before.lone and not last.ids:
+        return False
+    gaps = [(0, regions[0].start), *((a.end, b.start) for a, b in pairwise(regions))]
     whole, cut = text[before.start : before.end], text[last.start : last.end].rstrip()
     sound = all(region.sound for region in regions[:-1])
-    return sound and whole.startswith(cut) and all(_BLANK.fullmatch(gap) for gap in gaps)
+    return sound and whole.startswith(cut) and all(_BLANK.fullmatch(text, *gap) for gap in gaps)
 
 
 def _begun_again(regions: Sequence[Region], found: dict[str, list[tuple[Region, Row]]], text: str) -> dict[str, str]:

@@ -37,6 +37,11 @@ class Region:
     alone: bool = False
     doubt_from: int | None = None
 
+    @property
+    def ids(self) -> list[str]:
+        """What its rows answer, and what breaks off in it, as often as it does."""
+        return [name for row in self.rows for name in row.ids] + [name for cut in self.cuts for name in cut.ids]
+
 
 @dataclass(slots=True)
 class Fence:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from verdict_parsers._ids import IdBook, names_something
 from verdict_parsers._limits import MAX_DEPTH, MAX_TOKENS, Budget, TooMuch
 from verdict_parsers._values import Bare, Fields, Obj, Value
-from verdict_parsers._words import OPAQUE_KEYS, PLAIN_KEYS, WRAPPER_KEYS, Answer, answer_of, bare_verdict, squash
+from verdict_parsers._words import OPAQUE_KEYS, PLAIN_KEYS, Answer, answer_of, bare_verdict, may_hold_answers, squash
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +91,21 @@ class TreeReader:
             raise TooMuch("nesting")
         if isinstance(node, list):
             self._budget.take(len(node))
-            inside = place.below(doubtful=False, nameless=True)
-            for item in node:
-                yield from self._walk(item, inside)
+            inside = place.below(doubtful=False, nameless=len(node) == 1)
+            found = [list(self._walk(item, inside)) for item in node]
+            yield from chain.from_iterable(found)
+            if any(found):
+                yield from self._mute(item for item, said in zip(node, found, strict=True) if not said)
         elif isinstance(node, Obj):
             self._budget.take(2 * len(node.pairs))
             yield from self._own(node, place)
             yield from self._below(node, place)
+
+    def _mute(self, items: Iterable[Value]) -> Iterator[Row]:
+        """The rows, among others that answer, that have an id and no verdict that could be read."""
+        for item in items:
+            if isinstance(item, Obj) and item.closed and (ids := self._book.named(item.pairs)):
+                yield Row(ids, Answer("silent"), item.start, item.end)
 
     def _own(self, node: Obj, place: _Place) -> Iterator[Row | Cut]:
         """What the object says as a row."""
@@ -118,14 +127,15 @@ class TreeReader:
         is_row = speaks and (answers or place.key_id is not None or bool(self._book.named(node.pairs)))
         keys = [self._book.match(key) or squash(key) for key, _ in node.pairs]
         times = Counter(keys)
-        for n, (key, (_, value)) in enumerate(zip(keys, node.pairs, strict=True)):
-            if key in self._book.order:
+        for n, (key, (written, value)) in enumerate(zip(keys, node.pairs, strict=True)):
+            of_row = is_row and squash(written) in PLAIN_KEYS
+            if key in self._book.order and not of_row and not isinstance(value, list):
                 beside_row = is_row or (speaks and not node.closed)
                 found = self._keyed(node, n, key, place.below(doubtful=beside_row, nameless=False))
-            elif key in OPAQUE_KEYS or not isinstance(value, Obj | list):
+            elif squash(written) in OPAQUE_KEYS or not isinstance(value, Obj | list):
                 continue
             else:
-                doubtful = is_row or key not in WRAPPER_KEYS
+                doubtful = is_row or not may_hold_answers(written)
                 found = self._walk(value, place.below(doubtful=doubtful, nameless=not speaks))
             for item in found:
                 if times[key] > 1 and isinstance(item, Row):

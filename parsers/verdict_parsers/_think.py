@@ -12,12 +12,20 @@ _FORMS = (
     (r"\[THINK\]", r"\[/THINK\]"),
     (r"<\|channel\|>(?:analysis|commentary)", r"<\|channel\|>final(?:<\|message\|>)?"),
 )
-OPEN = "(?i:" + "|".join(opening for opening, _ in _FORMS) + ")"
-CLOSE = "(?i:" + "|".join(closing for _, closing in _FORMS) + ")"
+
+
+def _used(*forms: str) -> str:
+    """One of the forms, but not between backticks: there it is only spoken of."""
+    either = "(?i:" + "|".join(forms) + ")"
+    return f"(?:(?<!`){either}|(?<=`){either}(?!`))"
+
+
+OPEN = _used(*(opening for opening, _ in _FORMS))
+CLOSE = _used(*(closing for _, closing in _FORMS))
 
 _OPEN = re.compile(OPEN)
 _CLOSE = re.compile(CLOSE)
-_FAMILIES = tuple((re.compile(opening, re.I), re.compile(closing, re.I)) for opening, closing in _FORMS)
+_FAMILIES = tuple((re.compile(_used(opening)), re.compile(_used(closing))) for opening, closing in _FORMS)
 
 
 def end_of_thinking(flat: str, start: int) -> int | None:

@@ -28,13 +28,16 @@ EVIDENCE_KEYS = names("evidence quote quotes quotation citation citations excerp
 OPAQUE_KEYS = REASON_KEYS | EVIDENCE_KEYS | names("analysis thought thoughts thinking comment comments note notes")
 """What stands below one of these is never an answer, and does not contradict one."""
 
-WRAPPER_KEYS = names(
-    "verdict verdicts result results evaluation evaluations answer answers output outputs response responses content"
-    " judgment judgments judgement judgements assessment assessments criteria criterion rows row items item data"
-    " scores ratings grades checks final finalanswer json object arguments parameters rubric rubrics"
+_ANSWER_WORDS = names(
+    "verdict verdicts result results evaluation evaluations answer answers judgment judgments judgement judgements"
+    " assessment assessments criteria criterion rubric rubrics scores rating ratings grading grade grades check checks"
+)
+_NEUTRAL_WORDS = names("all by detailed final individual item items judge list my of overall per row rows the")
+_WRAPPER_KEYS = names(
+    "output outputs response responses content row rows item items data final json object arguments parameters"
     " 结果 判定 评判 评估 评分"
 )
-"""Keys that may hold an answer. Below any other key, an answer can only contradict."""
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[^\W\d_a-zA-Z]+")
 
 PLAIN_KEYS = VERDICT_KEYS | OPAQUE_KEYS | names("level confidence certainty summary suggestion suggestions")
 """Keys that cannot tell whose row it is, under whatever name."""
@@ -94,8 +97,16 @@ def squash(key: str) -> str:
     return _squash(key) if len(key) <= 64 else key
 
 
+def may_hold_answers(key: str) -> bool:
+    """Whether an answer may stand below this key: `verdicts`, `rubric_results`. Below any other it only contradicts."""
+    words = {word.lower() for word in _WORD.findall(key)}
+    known = words <= _ANSWER_WORDS | _NEUTRAL_WORDS and not words.isdisjoint(_ANSWER_WORDS)
+    return known or squash(key) in _WRAPPER_KEYS
+
+
 def answer_of(fields: Fields) -> Answer | None:
-    """Read one row; None when it carries no verdict, no level and no reason. A key that comes twice is a conflict."""
+    """Read one row; None when it carries no verdict, no level and no reason. A key that comes twice is a conflict, but
+    for a second reason or quotation."""
     keys = [squash(key) for key, _ in fields]
     words = [word for key, (name, value) in zip(keys, fields, strict=True) if (word := _word(key, name, value))]
     levels = [value for key, (_, value) in zip(keys, fields, strict=True) if key == "level"]
@@ -108,12 +119,25 @@ def answer_of(fields: Fields) -> Answer | None:
         return None
     else:
         word = _Word("silent")
-    if len(set(keys)) < len(keys):
+    deciding = [key for key in keys if key not in OPAQUE_KEYS]
+    if len(set(deciding)) < len(deciding):
         word = _Word("conflict")
     reason = _text(value for key, (_, value) in zip(keys, fields, strict=True) if key in REASON_KEYS)
     evidence = _text(value for key, (_, value) in zip(keys, fields, strict=True) if key in EVIDENCE_KEYS)
     echo = any(_EXAMPLE.fullmatch(text.strip()) for text in (reason, evidence))
     return Answer(word.state, word.hit, level, word.spelled, word.boolean, reason, evidence, echo)
+
+
+def hit_of(word: str) -> bool | None:
+    """What an exact word says; None for any other."""
+    word = _GAPS.sub(" ", word.casefold())
+    return True if word in _TRUE else False if word in _FALSE else None
+
+
+def spellings() -> str:
+    """A pattern of all words that `hit_of` knows."""
+    longest_first = sorted(_TRUE | _FALSE, key=len, reverse=True)
+    return "|".join(re.escape(word).replace(r"\ ", r"[\s_\-]+") for word in longest_first)
 
 
 def number(value: Value) -> float | None:
@@ -157,12 +181,10 @@ def _scalar(name: str, value: bool | str | None, *, numbers: bool) -> _Word:
     if isinstance(value, bool):
         return _Word("verdict", value, f"{name}:{str(value).lower()}", boolean=True)
     written = drop_zero_width(value).strip()
-    word = _GAPS.sub(" ", written.casefold())
     spelled = f"{name}:{written}"
-    if word in _TRUE or (numbers and word == "1"):
-        return _Word("verdict", True, spelled)
-    if word in _FALSE or (numbers and word == "0"):
-        return _Word("verdict", False, spelled)
+    hit = written == "1" if numbers and written in {"0", "1"} else hit_of(written)
+    if hit is not None:
+        return _Word("verdict", hit, spelled)
     return _Word("example" if _EXAMPLE.fullmatch(written) else "unreadable", spelled=spelled)
 
 

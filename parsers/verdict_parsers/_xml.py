@@ -83,7 +83,8 @@ def _content(text: str, flat: str, child: re.Match[str]) -> tuple[str, int]:
     """The text of a child and the offset behind its closing tag; -1 when it does not close."""
     closing, start = f"</{child['name']}>", child.end()
     if flat.startswith(_CDATA, start):
-        end = flat.find(f"]]>{closing}", start)
-        return text[start + len(_CDATA) : end], end + 3 + len(closing) if end >= 0 else -1
+        end = flat.find("]]>", start)
+        closes = flat.startswith(closing, end + 3)
+        return text[start + len(_CDATA) : end], end + 3 + len(closing) if end >= 0 and closes else -1
     end = flat.find(closing, start)
     return text[start:end], end + len(closing) if end >= 0 else -1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import secrets
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -167,8 +166,8 @@ class HarborRubric(vf.Rubric):
     async def close_judge(self) -> None:
         """Close this loop's connections and say what vf-eval's average hides. Runs several times, in several loops."""
         if line := self._tally.report(self.name, again=self.settings.on_unscored == "regenerate"):
-            # vf-eval's full-screen display swallows what a worker prints; its log files keep this.
-            self.logger.log(logging.WARNING if self._tally.reasons else logging.INFO, line)
+            # vf-eval's full-screen display swallows what a worker prints; its log files keep this, from WARNING on.
+            self.logger.warning(line)
         await self.engine.aclose()
 
     # --- reward and metrics -----------------------------------------------------------------------------------------

@@ -67,6 +67,7 @@ def judge(
         delivered = read_submission(
             submission,
             read_reply(reply),
+            usual_output=task.output_dir,
             lenient=settings.lenient_delivery,
             chat_fallback=settings.chat_fallback,
         )

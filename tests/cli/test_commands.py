@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from rubric_env.cli._common import _wrap
 from tests.servers.endpoint import Endpoint
+from tests.servers.scenarios import Scenario
 
 COMMAND = Path(sys.executable).parent / "rubric-env"
 RUBRIC = [
@@ -68,6 +70,24 @@ def test_score_accepts_a_list_and_names_a_broken_rubric(tmp_path: Path) -> None:
     assert "x" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("verdicts", "says"),
+    [
+        ('[{"id": "c1", "hit": true}, {"id": "c1", "hit": false}]', "more than one verdict on c1"),
+        ('{"c1": {"hit": true}, "c1": {"hit": false}}', "'c1' stands twice"),
+        ("[" * 100_000, "recursion"),
+        ("", "not JSON"),
+        ("3", "an object of verdicts"),
+    ],
+    ids=["list", "object", "deep", "empty", "number"],
+)
+def test_score_refuses_verdicts_that_contradict_or_cannot_be_read(tmp_path: Path, verdicts: str, says: str) -> None:
+    done = run("score", write(tmp_path / "r.json", RUBRIC), write(tmp_path / "v.json", verdicts))
+    assert done.returncode == 1
+    assert says in done.stderr
+    assert done.stdout == ""
+
+
 def test_parse_prints_verdicts_and_says_what_is_unjudged(tmp_path: Path) -> None:
     reply = write(tmp_path / "reply.txt", '```json\n{"verdicts": [{"id": "c1", "reason": "p. 3", "hit": true}]}\n```')
     done = run("parse", "--ids", "c1,c2", reply)
@@ -76,6 +96,21 @@ def test_parse_prints_verdicts_and_says_what_is_unjudged(tmp_path: Path) -> None
     assert answer["verdicts"]["c1"]["hit"] is True
     assert set(answer["unjudged"]) == {"c2"}
     assert run("parse", "--ids", "c1", reply).returncode == 0
+
+
+def test_parse_refuses_texts_that_are_none(tmp_path: Path) -> None:
+    reply = write(tmp_path / "reply.txt", "{}")
+    for texts in ('["c1"]', '{"c1": 3}'):
+        done = run("parse", "--ids", "c1", "--texts", write(tmp_path / "texts.json", texts), reply)
+        assert done.returncode == 2
+        assert "texts.json" in done.stderr
+
+
+def test_stdout_that_is_not_utf_8_gets_the_same_json_in_ascii(tmp_path: Path) -> None:
+    reply = write(tmp_path / "reply.txt", '{"verdicts": [{"id": "甲", "reason": "数字对", "hit": true}]}')
+    done = run("parse", "--ids", "甲", reply, PYTHONIOENCODING="ascii")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["verdicts"]["甲"]["reason"] == "数字对"
 
 
 def test_lint_reports_every_file_and_exits_1_on_errors(tmp_path: Path, instance: Path) -> None:
@@ -88,6 +123,13 @@ def test_lint_reports_every_file_and_exits_1_on_errors(tmp_path: Path, instance:
     assert done.returncode == 1
     assert any(item["severity"] == "error" and "a" in item["message"] for item in json.loads(done.stdout))
     assert run("lint", tmp_path / "nowhere").returncode == 2
+
+
+def test_lint_says_when_a_folder_holds_no_instance(tmp_path: Path) -> None:
+    write(tmp_path / "project" / "tests" / "test_x.py", "")
+    done = run("lint", tmp_path / "project")
+    assert done.returncode == 2
+    assert "no instance" in done.stderr
 
 
 def test_evidence_writes_the_pack_and_prints_its_summary(tmp_path: Path) -> None:
@@ -134,6 +176,66 @@ def test_judge_that_cannot_score_says_why_and_leaves_no_reward(
     assert json.loads(done.stdout)["status"] == "error"
 
 
+def test_judge_says_a_cause_once_for_all_rows_and_what_a_scored_result_lacks(
+    tmp_path: Path, instance: Path, endpoint: Endpoint
+) -> None:
+    write(tmp_path / "sub" / "memo.md", "The ledger team owns it.")
+    settings = {"JUDGE_API_KEY": "k", "JUDGE_BASE_URL": endpoint.base_url, "JUDGE_BATCH": "1", "JUDGE_MAX_TRIES": "1"}
+    endpoint.rule(lambda call: True, "401", times=4)
+    done = run("judge", instance, "--submission", tmp_path / "sub", "-o", tmp_path / "out", **settings)
+    assert done.stderr.count("Incorrect API key") == 1
+    assert done.stderr.count("auth") == 3
+    endpoint.rule(lambda call: "c2" in call.ids, "missing_row")
+    settings |= {"JUDGE_MAX_UNCERTAINTY": "off", "JUDGE_RESPLIT": "0"}
+    done = run("judge", instance, "--submission", tmp_path / "sub", "-o", tmp_path / "out", **settings)
+    assert done.returncode == 0, done.stderr
+    assert "scored, but" in done.stderr
+    assert "1 of 2 rows unjudged: unparseable (c2" in done.stderr
+
+
+def test_judge_finds_out_what_cannot_work_before_it_pays(tmp_path: Path, instance: Path, endpoint: Endpoint) -> None:
+    write(tmp_path / "sub" / "memo.md", "The ledger team owns it.")
+    (tmp_path / "file").write_text("")
+    key = {"JUDGE_API_KEY": "k", "JUDGE_BASE_URL": endpoint.base_url}
+    judge = ("judge", instance, "--submission", tmp_path / "sub")
+    for arguments, code, says in (
+        (("-o", tmp_path / "file"), 1, "file"),
+        (("-o", tmp_path / "out", "--backend", "codex"), 1, "codex"),
+        (("-o", tmp_path / "out", "--base-url", endpoint.base_url), 2, "--api-key-file"),
+        (("-o", tmp_path / "out", "--reply", tmp_path), 2, str(tmp_path)),
+    ):
+        done = run(*judge, *arguments, **key)
+        assert done.returncode == code
+        assert says in done.stderr
+        assert len(done.stderr.strip().splitlines()) == 1
+    done = run(*judge, "-o", tmp_path / "out", JUDGE_JOURNAL=str(tmp_path), **key)
+    assert done.returncode == 1
+    assert "JUDGE_JOURNAL" in done.stderr
+    assert endpoint.calls == []
+
+
+def test_judge_reads_a_reply_in_another_encoding(tmp_path: Path, instance: Path, endpoint: Endpoint) -> None:
+    (tmp_path / "reply.txt").write_bytes("负责人是账务组。".encode("gb18030"))
+    (tmp_path / "empty").mkdir()
+    key = {"JUDGE_API_KEY": "k", "JUDGE_BASE_URL": endpoint.base_url}
+    arguments = ("--submission", tmp_path / "empty", "--reply", tmp_path / "reply.txt", "-o", tmp_path / "out")
+    done = run("judge", instance, *arguments, **key)
+    assert done.returncode == 0, done.stderr
+    assert "GB18030" in done.stderr
+    assert "负责人是账务组" in endpoint.calls[0].text
+
+
+def test_nothing_that_a_judge_writes_drives_the_terminal(tmp_path: Path, instance: Path, endpoint: Endpoint) -> None:
+    reason = "\x1b]0;owned\x07 [red]x[/red] \\[b]"
+    verdicts = [{"id": row, "reason": reason, "evidence": "memo.md", "hit": False} for row in ("c1", "c2")]
+    endpoint.rule(lambda call: True, Scenario("escape", content=json.dumps({"verdicts": verdicts})))
+    write(tmp_path / "sub" / "memo.md", "The ledger team owns it.")
+    key = {"JUDGE_API_KEY": "k", "JUDGE_BASE_URL": endpoint.base_url}
+    done = run("judge", instance, "--submission", tmp_path / "sub", "-o", tmp_path / "out", **key)
+    assert "\x1b" not in done.stderr
+    assert "[red]x[/red] \\[b]" in done.stderr
+
+
 def test_judge_without_a_key_is_one_line(tmp_path: Path, instance: Path) -> None:
     done = run("judge", instance, "--submission", tmp_path, "-o", tmp_path / "out")
     assert done.returncode == 1
@@ -169,6 +271,15 @@ def test_judge_local_needs_no_key_and_no_network(tmp_path: Path, instance: Path)
     done = run("judge", instance, "--submission", tmp_path / "sub", "-o", tmp_path / "out", "--backend", "local")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["status"] == "success"
+    assert "no measure of quality" in done.stderr
+
+
+def test_doctor_knows_a_backend_that_needs_no_endpoint_and_one_that_does_not_exist(endpoint: Endpoint) -> None:
+    assert run("doctor", JUDGE_BACKEND="local").returncode == 0
+    done = run("doctor", JUDGE_BACKEND="codex", JUDGE_API_KEY="k", JUDGE_BASE_URL=endpoint.base_url)
+    assert done.returncode == 1
+    assert "codex" in done.stderr
+    assert endpoint.calls == []
 
 
 def test_doctor_reports_the_endpoint_and_its_abilities(endpoint: Endpoint) -> None:
@@ -191,10 +302,39 @@ def test_doctor_without_a_credential_says_how_to_give_one_and_with_a_dead_endpoi
 
 
 def test_help_reads_well_in_a_narrow_terminal() -> None:
+    done = run("--help", COLUMNS="80")
+    assert "..." not in done.stdout.partition("Commands:")[2]
     done = run("--help", COLUMNS="60")
     assert done.returncode == 0
     for command in ("demo", "judge", "lint", "score", "parse", "evidence", "doctor", "local-judge"):
         assert command in done.stdout
+
+
+def test_version() -> None:
+    assert run("--version").stdout == "rubric-env 0.1.0\n"
+
+
+@pytest.mark.parametrize("command", ["demo", "judge", "lint", "score", "parse", "evidence", "doctor", "local-judge"])
+def test_json_is_accepted_everywhere(command: str) -> None:
+    assert "--json" in run(command, "--help").stdout
+
+
+def test_a_disk_that_is_full_is_one_line(tmp_path: Path) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full here")
+    rubric, verdicts = write(tmp_path / "r.json", RUBRIC), write(tmp_path / "v.json", {"c1": {"hit": True}})
+    with open("/dev/full", "w") as full:  # noqa: PTH123 - a device
+        done = subprocess.run([str(COMMAND), "score", rubric, verdicts], stdout=full, stderr=-1, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "error: No space left on device\n"
+
+
+def test_a_terminal_gets_lines_that_break_between_words_and_leave_paths_whole() -> None:
+    path = "/a/long/path/that/does/not/fit/into/one/line"
+    assert _wrap("one two three", 7) == "one two\nthree"
+    assert _wrap(f"see {path} for more", 20) == f"see\n{path}\nfor more"
+    assert _wrap("  indented text", 10) == "  indented\ntext"
+    assert _wrap("中文 中文", 8) == "中文\n中文"
 
 
 def test_start_up_is_quick_because_heavy_parts_load_late() -> None:

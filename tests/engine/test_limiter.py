@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 
@@ -111,12 +112,12 @@ def test_engines_of_one_process_share_one_limiter() -> None:
 
 @pytest.mark.parametrize("waiters", [1000])
 async def test_a_long_queue_stays_cheap(waiters: int) -> None:
-    limiter, loop = Limiter(64), asyncio.get_running_loop()
+    limiter = Limiter(64)
 
     async def call(seat: Seat) -> None:
         async with limiter.slot(seat):
             await asyncio.sleep(0)
 
-    start = loop.time()
+    start = time.process_time()
     await asyncio.gather(*(call(Seat(float(n))) for n in range(waiters)))
-    assert (loop.time() - start) / waiters < 0.002
+    assert (time.process_time() - start) / waiters < 0.005
