@@ -9,7 +9,6 @@ not even a guess is possible the reading stops, and everything from `doubt_from`
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
@@ -95,10 +94,9 @@ class ContainerReader:
             kind, at, end = next_token(self.text, self.flat, position)
             cut = kind == "open" and self._stack[-1].state in {_State.KEY, _State.VALUE}
             if cut or kind in {"stop", "end"}:
-                frame = self._stack[-1]
-                begun = self.flat[at + 1 : end] if frame.state is _State.KEY else frame.key
-                if not _PLAIN_KEY.fullmatch(begun):
-                    self._no_object()
+                if cut and self._stack[-1].state is _State.KEY:
+                    self._stack[-1].key = self.flat[at + 1 : end]
+                self._check_key()
                 self._abandon(end if cut else at)
                 return Container(root, start, end if cut else at, False, self._doubt, self._broken, at if cut else None)
             if kind == "string":
@@ -220,8 +218,7 @@ class ContainerReader:
     def _recover(self, at: int) -> int:
         """Guess where the suspect string of the innermost object really ends; -1 when there is nothing to guess."""
         frame = self._stack[-1]
-        if frame.state is _State.COLON and (self.flat[at] in ",}" or not _PLAIN_KEY.fullmatch(frame.key)):
-            self._no_object()
+        self._check_key(closed=self.flat[at] in ",}")
         if not isinstance(frame.node, Obj) or frame.suspect is None or frame.closing in self._hopeless:
             return -1
         end = _LIKELY_END[frame.closing].search(self.flat, at)
@@ -235,28 +232,30 @@ class ContainerReader:
         self._mark_broken(frame.node, frame.suspect, end.end())
         return end.end()
 
-    def _no_object(self) -> None:
-        """What follows an opening brace is no key: the rest of a text whose quotes closed and opened on the way here.
+    def _check_key(self, *, closed: bool = False) -> None:
+        """A first key without a colon that is no plain word, or is followed by a comma or a brace (`closed`), is the
+        rest of a text whose quotes closed and opened on the way here.
 
-        Whatever stands behind the first text that may have gone on like this is uncertain.
+        Whatever stands behind the first text that may have gone on like this is uncertain, and so is every guess.
         """
-        node = self._stack[-1].node
-        if isinstance(node, Obj) and not node.pairs:
-            self._suspect(frame.loose for frame in self._stack)
+        frame = self._stack[-1]
+        no_key = frame.state in {_State.KEY, _State.COLON} and (closed or not _PLAIN_KEY.fullmatch(frame.key))
+        if no_key and isinstance(frame.node, Obj) and not frame.node.pairs:
+            self._suspect(*(node.breaks[0][0] for node in self._broken[:1]), *(each.loose for each in self._stack))
 
     def _doubt_from(self, at: int) -> None:
-        """Reading failed at `at`. It went wrong in the first string whose end nothing confirms, or in the object just
-        before, whose bracket stood in a string."""
+        """Reading failed at `at`. It went wrong in the first string whose end nothing confirms; between two objects, in
+        the one just before, whose bracket stood in a string, or where that string began."""
         frame = self._stack[-1]
-        self._suspect((at, *(frame.suspect for frame in self._stack)))
+        self._suspect(at, *(frame.suspect for frame in self._stack))
         if frame.state is _State.AFTER and isinstance(frame.value, Obj | list):
-            self._suspect((frame.value_start, frame.loose))
+            self._suspect(frame.value_start, frame.loose)
         elif isinstance(frame.node, list) and self.flat[at] != ":":
-            self._suspect((*(item.start for item in frame.node[-2:] if isinstance(item, Obj)), frame.loose))
+            self._suspect(frame.loose, *(item.start for item in frame.node[-2:] if isinstance(item, Obj)))
         elif frame.state is _State.KEY:
-            self._suspect((frame.loose,))
+            self._suspect(*(frame.loose for frame in self._stack))
 
-    def _suspect(self, places: Iterable[int | None]) -> None:
+    def _suspect(self, *places: int | None) -> None:
         self._doubt = min((place for place in (self._doubt, *places) if place is not None), default=None)
 
     def _mark_broken(self, node: Obj, start: int, end: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from verdict_parsers._chars import END, SKIP, flatten
@@ -14,7 +14,7 @@ from verdict_parsers._limits import MAX_REGIONS, MAX_REPAIR_BYTES, MAX_REPAIRED_
 from verdict_parsers._region import Fence, Region, label
 from verdict_parsers._repair import mend
 from verdict_parsers._rows import Cut, TreeReader, row_of
-from verdict_parsers._spoken import GAP
+from verdict_parsers._spoken import between
 from verdict_parsers._table import Table, begins_table, hearsay, table_rows, tables
 from verdict_parsers._think import CLOSE, OPEN, end_of_thinking, lone_close
 from verdict_parsers._tokens import QUOTES, next_token
@@ -47,7 +47,7 @@ _INFO = re.compile(r"[ \t]*+([\w+.\-]*+)")
 _LEFTOVER = re.compile(
     rf"""[ \t]*+(?:[\]}}][ \t]*+)*+(?:["“”]|'{SKIP}[,:\]}}]|,[ \t]*+[{QUOTES}][^{QUOTES}\n]*+[{QUOTES}]{SKIP}:)
        | {SKIP},{SKIP}\{{{SKIP}[{QUOTES}][^{QUOTES}{{}}]*+[{QUOTES}]{SKIP}[,}}]
-       | [^{{}}\n]{{0,200}}["”],[ ]?["“]\w{{1,40}}["”]:""",
+       | [\s`~\]}}]*+[^{{}}]{{0,200}}?["”],[ ]?["“]\w{{1,40}}["”]:""",
     re.VERBOSE,
 )
 """What cannot follow an object that is really over: its bracket stood in a string with a quote that is not escaped."""
@@ -124,18 +124,7 @@ class _Walk:
         regions = [replace(region, quoted=True) if self._in_reason(region) else region for region in regions]
         if self._guess and not (len(regions) == 1 and regions[0].alone):
             regions = [replace(region, quoted=True) for region in regions]
-        return Document(tuple(regions), self._visible, self._spoken(regions))
-
-    def _spoken(self, regions: Sequence[Region]) -> str:
-        left_out = [(start, end, " ") for start, end in self._skipped]
-        for region in regions:
-            if region.ids:
-                left_out.append((region.start, region.end, GAP if len(set(region.ids)) > 1 else " "))
-        parts, position = [], self._visible
-        for start, end, instead in sorted(left_out):
-            parts += [self._flat[position:start], instead]
-            position = max(position, end)
-        return "".join((*parts, self._flat[position:]))
+        return Document(tuple(regions), self._visible, between(flat, self._visible, regions, self._skipped))
 
     def _in_reason(self, region: Region) -> bool:
         """Whether a reason closes behind this element, and none was open: an earlier one held a closing tag."""

@@ -131,15 +131,19 @@ def _stream(regions: Sequence[Region], text: str, book: IdBook) -> tuple[set[int
         if region.quoted or not joined or not (row or region.kind == "table"):
             break
         run.append(region)
+    if not run:
+        return set(), False
+    groups = {region.group for region in run}
     names = [name for region in reversed(run) for name in region.ids]
     falls = [n for n, (a, b) in enumerate(pairwise(names), start=1) if book.order[a] >= book.order[b]]
-    answered = {name for region in run for row in region.rows for name in row.ids}
-    if falls and (_BLANK.fullmatch(text, 0, run[-1].start) or answered == book.order.keys()):
-        return {region.group for region in run}, False
+    if falls and all(region.sound for region in run):
+        answered = {name for region in run for row in region.rows for name in row.ids}
+        if answered == book.order.keys() or _BLANK.fullmatch(text, 0, run[-1].start):
+            return groups, False
     tail = names[falls[-1] if falls else 0 :]
     at_end = bool(tail) and _BLANK.fullmatch(text, regions[-1].end) is not None
     missing = at_end and tail == list(book.order)[: len(tail)] and len(tail) < len(book.order)
-    return set() if falls else {region.group for region in run}, missing
+    return set() if falls else groups, missing
 
 
 def _repeats(regions: Sequence[Region], text: str) -> bool:

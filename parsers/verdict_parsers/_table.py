@@ -49,7 +49,7 @@ def tables(flat: str) -> Iterator[Table]:
 
 def begins_table(line: str, book: IdBook) -> bool:
     """Whether a line may be the beginning of a table of verdicts, or one line of it."""
-    if not _closes(line):
+    if not _closes(line) or not line.strip("| \t\r"):
         return True
     cells = _cells(line, line, 0, min(len(line), _LONGEST))
     return any(squash(cell) in ID_KEYS | NAME_KEYS or book.match(cell) for cell in cells)

@@ -58,14 +58,15 @@ def read_row(text: str, flat: str, tag: re.Match[str]) -> XmlRow:
     while child := _NEXT.match(flat, position):
         start, position = child.start("slash") - 1, child.end()
         if not child["close"]:
-            return XmlRow(fields, start, "cut" if child.end() == len(flat) else "broken")
+            cut = child.end() == len(flat)
+            return XmlRow(fields, len(flat) if cut else start, "cut" if cut else "broken")
         if child["slash"] or child["name"] == tag["name"]:
             closes = bool(child["slash"]) and child["name"] == tag["name"]
             return XmlRow(fields, position if closes else start, "whole" if closes else "broken")
         content, end = ("", position) if child["attributes"].endswith("/") else _content(text, flat, child)
         if end < 0:
             return XmlRow(fields, len(flat), "cut")
-        if re.search(rf"</?{tag['name']}\b", content, re.IGNORECASE) and not flat.startswith(_CDATA, position):
+        if re.search(rf"</?{tag['name']}\b", content, re.IGNORECASE):
             return XmlRow(fields, start, "broken")
         fields.append((child["name"], field_value(squash(child["name"]), html.unescape(content))))
         position = end

@@ -15,7 +15,8 @@ UNITS = (
     '{"a":"b" c,', '{"hit":', '"{\\"', '{\\"', '{"id":"R1","hit":true}\n', '{"id":"R1","reason":"x "y" z","hit":true}',
     '{"id":"R1","reason":"x "y', 'says {"id":"R1","hit":true} ', '<verdict id="R1">', '<verdict id="R1"><reason>',
     '<verdict id="R1"><hit>true</hit></verdict>', "<verdicts>", "<reason>", "<!--", "</", "<", "//", "/*", "{/*",
-    "：", "，", "\u200b", "\ufeff", " ", "\n", "\t", " \n", "-", "---\n", "a", "是", "null,", "1,", "=== V 7 ===\n",
+    "：", "，", '{"id":"R1","reason":"x"},{" ."},', "| R1 | yes |\n", "R1: no, ", "</reason>", "Evidence: ",
+    "`<think>`", "\u200b", "\ufeff", " ", "\n", "\t", " \n", "-", "---\n", "a", "是", "null,", "1,", "=== V 7 ===\n",
 )
 # fmt: on
 SIZE = 250_000
