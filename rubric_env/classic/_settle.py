@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import uuid4
 
+from rubric_env.classic._errors import HarborJudgeError, HarborJudgeInfraError
 from rubric_env.scoring import AdvantageKind, advantages
 
 State = MutableMapping[str, Any]
@@ -69,7 +70,14 @@ def usable_reward(state: State) -> float | None:
 
 
 def settle(group: Group) -> list[float]:
-    """Write advantages and step values from the rewards as they are now; returns the advantages."""
+    """Write advantages and step values from the rewards as they are now; returns the advantages.
+
+    A rollout that the judge could not score has reward 0.0, whatever other rubrics gave it: half a reward would be read
+    as a whole one.
+    """
+    for state in group.states:
+        if isinstance(state.get("error"), HarborJudgeError | HarborJudgeInfraError):
+            state["reward"] = 0.0
     values = advantages([usable_reward(state) for state in group.states], group.kind)
     for state, advantage, preset in zip(group.states, values, group.preset, strict=True):
         state["advantage"] = advantage

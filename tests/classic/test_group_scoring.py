@@ -55,6 +55,14 @@ async def test_in_a_group_in_any_order_the_whole_reward_counts(make_rubric: Any,
         assert state["metrics"]["judge_advantage"] == pytest.approx(state["advantage"])
 
 
+@pytest.mark.parametrize("group", [vf.RubricGroup, HarborRubricGroup])
+async def test_an_unscored_rollout_keeps_nothing_of_what_other_rubrics_gave(make_rubric: Any, group: Any) -> None:
+    for members in ([make_rubric(), length_rubric()], [length_rubric(), make_rubric()]):
+        lost, good = await score(group(members), [make_state("LOST"), make_state("GOOD")])
+        assert [lost["reward"], lost["advantage"], lost["trajectory"][0]["reward"]] == [0.0, 0.0, 0.0]
+        assert good["reward"] == pytest.approx(1.1)
+
+
 async def test_step_values_that_the_environment_set_stay(make_rubric: Any) -> None:
     for build in (
         lambda: vf.RubricGroup([make_rubric(), monitor()]),
