@@ -54,7 +54,7 @@ for command in (demo, judge, lint, score, parse, evidence, doctor, local_judge):
 def main() -> None:
     """Entry point: known errors become one line, never a traceback."""
     warnings.showwarning = _common.show_warning
-    for ending in (signal.SIGTERM, signal.SIGHUP):
+    for ending in _common.ENDINGS:
         # A closed terminal or a stopped job ends a command like Ctrl-C does: nothing goes on behind, nothing is lost.
         if signal.getsignal(ending) is signal.SIG_DFL:
             signal.signal(ending, signal.default_int_handler)

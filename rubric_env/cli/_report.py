@@ -7,13 +7,11 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 from rubric_env.cli._common import cell, console, say
-
-WIDE = 72
-"""Columns of a terminal in which the whole table fits."""
 
 _CALL = re.compile(r"call_(\d+)_\d+_\d+")
 
@@ -109,26 +107,34 @@ def summary(rows: Sequence[Rollout], folder: Path, agreement: str | None) -> dic
     }
 
 
+FIGURES: Mapping[str, tuple[int, Callable[[Rollout], str]]] = {
+    "score": (7, lambda row: "-" if row.score is None else f"{row.score:.3f}"),
+    "adv": (8, lambda row: f"{row.advantage:+.3f}"),
+    "cover": (7, lambda row: f"{row.coverage:.0%}"),
+    "calls": (7, lambda row: str(row.calls)),
+    "tokens": (8, lambda row: str(row.tokens)),
+    "s": (6, lambda row: f"{row.seconds:.1f}"),
+}
+"""Columns of the table with their width; a narrow terminal gets as many of them as fit."""
+FAULTS_WIDTH = 20
+
+
 def print_report(rows: Sequence[Rollout], folder: Path, agreement: str | None, live: bool) -> None:
     """The table for people, on stderr, and what its numbers are worth."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    figures: dict[str, Callable[[Rollout], str]] = {
-        "score": lambda row: "-" if row.score is None else f"{row.score:.3f}",
-        "adv": lambda row: f"{row.advantage:+.3f}",
-        "cover": lambda row: f"{row.coverage:.0%}",
-        "calls": lambda row: str(row.calls),
-    }
-    if console().width >= WIDE:
-        figures |= {"tokens": lambda row: str(row.tokens), "s": lambda row: f"{row.seconds:.1f}"}
+    with_faults = any(row.faults for row in rows)
+    room = console().width - max(len(row.instance) for row in rows) - (FAULTS_WIDTH if with_faults else 0)
+    widths = accumulate(width for width, _ in FIGURES.values())
+    figures = {name: figure for (name, (_, figure)), used in zip(FIGURES.items(), widths, strict=True) if used < room}
     table = Table(
         box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, title="Rubric-judged rollouts", title_justify="left"
     )
     table.add_column("instance and answer", no_wrap=True)
     for name in figures:
         table.add_column(name, justify="right", no_wrap=True)
-    if with_faults := any(row.faults for row in rows):
+    if with_faults:
         table.add_column("worst faults", overflow="fold")
     previous = None
     for row in rows:

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -17,7 +18,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rubric_env.cli._common import CommandError, console, emit, say
+from rubric_env.cli._common import ENDINGS, CommandError, console, emit, say
 from rubric_env.cli._report import print_report, read_rollouts, summary
 from rubric_env.cli.doctor import ask
 
@@ -137,24 +138,42 @@ def _run(
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with log.open("wb") as stream, Progress(*columns, console=console()) as progress:
         bar = progress.add_task("starting vf-eval", total=total)
-        process = subprocess.Popen(
-            command,
-            # Instances hold texts and file names in Chinese: the child reads them alike in every locale.
-            env={**environment, "PYTHONUTF8": "1"},
-            stdout=stream,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+        with _interrupts_deferred() as interrupted:
+            process = subprocess.Popen(
+                command,
+                # Instances hold texts and file names in Chinese: the child reads them alike in every locale.
+                env={**environment, "PYTHONUTF8": "1"},
+                stdout=stream,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
         try:
+            if interrupted:
+                raise KeyboardInterrupt
             for done in _poll(process, folder):
                 calls = f", {judge.requests} judge calls" if judge and judge.requests else ""
                 working = f"rollouts{calls}" if done is not None else "starting vf-eval"
                 progress.update(bar, completed=done or 0, description=working)
         except KeyboardInterrupt:
-            say("stopping vf-eval; Ctrl-C again does it harder")
+            say("stopping vf-eval; another Ctrl-C stops it sooner")
             _stop(process)
             return CommandError(f"interrupted; what was finished is in {folder}", 130)
     return CommandError(f"vf-eval failed: {_why(log)}\nits whole output: {log}") if process.returncode else None
+
+
+@contextlib.contextmanager
+def _interrupts_deferred() -> Iterator[list[int]]:
+    """Collects what would interrupt: a Ctrl-C in the middle of starting a child would leave the child behind."""
+    collected: list[int] = []
+    handlers = {sign: signal.getsignal(sign) for sign in ENDINGS}
+    for sign, handler in handlers.items():
+        if handler is signal.default_int_handler:
+            signal.signal(sign, lambda number, _: collected.append(number))
+    try:
+        yield collected
+    finally:
+        for sign, handler in handlers.items():
+            signal.signal(sign, handler)
 
 
 def _why(log: Path) -> str:

@@ -117,5 +117,5 @@ def ask(settings: JudgeSettings, credentials: Credentials) -> Probe:
     from rubric_env.judges import probe
 
     patience = min(settings.per_timeout, PATIENCE)
-    with console().status(f"asking {settings.model} one small question, for up to {patience:.0f} s"):
+    with console().status(cell(f"asking {settings.model} one small question, for up to {patience:.0f} s")):
         return asyncio.run(probe(settings.model_copy(update={"per_timeout": patience}), credentials))

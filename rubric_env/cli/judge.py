@@ -100,13 +100,14 @@ async def _run(settings: JudgeSettings, credentials: Credentials | None, case: C
     from rubric_env.judges import make_judge
 
     engine = JudgeEngine(settings, make_judge(settings, credentials))
-    with console().status(f"judging {len(case.spec)} rows with {settings.model}") as status:
+    what = f"judging {len(case.spec)} rows with {settings.model if credentials else 'the local judge'}"
+    with console().status(cell(what)) as status:
         calls = 0
 
         def show(_: Any) -> None:
             nonlocal calls
             calls += 1
-            status.update(f"judging {len(case.spec)} rows with {settings.model}: {calls} calls")
+            status.update(cell(f"{what}: {calls} calls"))
 
         engine.on_call = show
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import signal
@@ -13,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from rubric_env.cli._report import print_report, read_rollouts
+from rubric_env.cli._common import console
+from rubric_env.cli._report import FIGURES, print_report, read_rollouts
 from rubric_env.cli.demo import _offline_environment
 from tests.cli.test_commands import COMMAND, run, write
 from tests.servers.endpoint import Endpoint
@@ -69,7 +71,9 @@ def test_secrets_and_proxies_stay_out_of_the_offline_child(monkeypatch: pytest.M
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_however_the_demo_is_stopped_nothing_goes_on_behind_it(tmp_path: Path, sign: signal.Signals) -> None:
     command = [str(COMMAND), "demo", "-n", "1", "-r", "1", "-o", str(tmp_path / "out")]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    # A runner started with nohup ignores SIGHUP, and its children inherit that.
+    default = functools.partial(signal.signal, sign, signal.SIG_DFL)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=default)
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     limit = time.monotonic() + 60
     while not list(tmp_path.glob("out/*/vf-eval.log")) or not children.read_text().split():
@@ -108,6 +112,19 @@ def test_the_table_counts_faults_by_kind_and_says_each_cause_once(tmp_path: Path
     assert f"2 rollouts: {fault}" in said
     assert "[a]" in said
     assert "mean score 0.500 over 1 scored rollouts, 2 unscored" in said
+
+
+@pytest.mark.parametrize(("columns", "dropped"), [(60, {"cover", "calls", "tokens"}), (80, {"tokens"}), (120, set())])
+def test_a_narrow_terminal_gets_fewer_figures_and_no_broken_words(
+    tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch, columns: int, dropped: set[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    console.cache_clear()
+    said = report(tmp_path, [saved("a-name-of-23-characters", 0.0, False, ["breaker_open: gone"] * 14)], capsys)
+    console.cache_clear()
+    table = said.partition("mean score")[0]
+    assert "14 breaker_open" in table
+    assert {name for name in FIGURES if f" {name} " not in table} - {"s"} == dropped
 
 
 def test_a_rollout_that_never_came_to_the_judge_says_why(tmp_path: Path, capsys: Any) -> None:
