@@ -56,6 +56,12 @@ class JudgeSettings(BaseModel):
     """Blocks at a time for one rollout."""
     max_in_flight: int = Field(64, ge=1)
     """Calls at a time for the whole process, all rollouts together."""
+    requests_per_minute: float | None = Field(None, gt=0)
+    """A quota that is known beforehand, for all rollouts together; else learned from the endpoint."""
+    tokens_per_minute: float | None = Field(None, gt=0)
+    """The same for input tokens, as estimated."""
+    stream: Literal["auto", "on", "off"] = "auto"
+    """Take answers as a stream; auto: from the first call on that ran out of time or broke off."""
     per_timeout: Seconds = 150.0
     """One call, total wall time: connect, think, stream. A block's budget of time in calls is twice this."""
     max_tries: int = Field(6, ge=1)

@@ -2,7 +2,7 @@
 
 from rubric_env.engine.breaker import Breaker, JudgeAborted
 from rubric_env.engine.engine import Case, JudgeEngine
-from rubric_env.engine.events import CallEvent
+from rubric_env.engine.events import CallEvent, Question
 from rubric_env.engine.journal import Journal, JournalError
 from rubric_env.engine.limiter import Limiter
 from rubric_env.engine.tries import Backoff
@@ -17,4 +17,5 @@ __all__ = [
     "JudgeAborted",
     "JudgeEngine",
     "Limiter",
+    "Question",
 ]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from rubric_env.engine.breaker import Breaker, Call, JudgeAborted
-from rubric_env.engine.events import CallEvent
+from rubric_env.engine.events import CallEvent, Question
 from rubric_env.engine.limiter import Limiter, Seat
 from rubric_env.judges.protocol import CallFault, Reply
 from rubric_env.scoring.faults import Fault, FaultKind
@@ -30,10 +31,9 @@ class Calls:
         self,
         ask: Callable[[], Awaitable[Reply | CallFault]],
         seat: Seat,
+        question: Question,
         *,
         spend: Callable[[Usage], None] | None = None,
-        name: str = "",
-        ids: tuple[str, ...] = (),
     ) -> Reply | CallFault:
         """Ask when it is this rollout's turn; `spend` is told of the usage, of a cancelled call too.
 
@@ -43,7 +43,7 @@ class Calls:
         queued = clock()
         try:
             async with self._turn(seat) as call:
-                start = clock()
+                start, at = clock(), time.time()
                 answer: Reply | CallFault = CallFault(Fault(FaultKind.CANCELLED))
                 try:
                     answer = await _answer(ask())
@@ -58,7 +58,7 @@ class Calls:
                     if spend is not None:
                         spend(usage)
                     mode = answer.mode if isinstance(answer, Reply) else ""
-                    self._show(CallEvent(name, ids, queued, start, end, _fault(answer), usage, mode))
+                    self._show(CallEvent(question, queued, start, end, at, _fault(answer), usage, mode))
                 return replace(answer, seconds=end - start)
         except JudgeAborted as error:
             return CallFault(Fault(FaultKind.BREAKER_OPEN, str(error)))
@@ -95,4 +95,4 @@ async def _answer(asked: Awaitable[Reply | CallFault]) -> Reply | CallFault:
 
 
 def _fault(answer: Reply | CallFault) -> Fault | None:
-    return answer.fault if isinstance(answer, CallFault) else None
+    return answer.fault if isinstance(answer, CallFault) else answer.cut

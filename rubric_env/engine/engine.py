@@ -15,7 +15,7 @@ from typing import Any
 
 from rubric_env.engine.breaker import Breaker, JudgeAborted
 from rubric_env.engine.calls import Calls
-from rubric_env.engine.events import CallEvent
+from rubric_env.engine.events import CallEvent, Question
 from rubric_env.engine.journal import Journal
 from rubric_env.engine.limiter import Limiter, Seat, process_limiter
 from rubric_env.engine.prompt import Brief, default_instruction, fence_marker, prompt_version
@@ -151,7 +151,7 @@ class JudgeEngine:
         with suppress(TimeoutError), self._desk.calls.breaker.rollout(seat):
             async with asyncio.timeout_at(seat.deadline):
                 while True:
-                    answer = await self._desk.calls.make(lambda: complete(messages), seat)
+                    answer = await self._desk.calls.make(lambda: complete(messages), seat, Question(model=self._desk.judge.model))
                     if isinstance(answer, Reply):
                         return answer.text
                     fault = answer.fault

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from rubric_env.engine.calls import Calls
+from rubric_env.engine.events import Question
 from rubric_env.engine.journal import Journal
 from rubric_env.engine.limiter import Seat
 from rubric_env.engine.plan import plan
@@ -177,13 +178,12 @@ class Rollout:
         async with self._gate:
             if self._stopped is not None:
                 return CallFault(self._stopped)
-            prompt = self._brief.prompt(ids)
+            prompt, judge = self._brief.prompt(ids), self._desk.judge
             return await self._desk.calls.make(
-                lambda: self._desk.judge.ask(prompt, timeout=timeout),
+                lambda: judge.ask(prompt, timeout=timeout),
                 self._seat,
+                Question(self._name, prompt.ids, judge.model, judge.identity, judge.identity, prompt.tokens),
                 spend=spend,
-                name=self._name,
-                ids=prompt.ids,
             )
 
     async def _accept(self, reply: Reply, ids: Sequence[str]) -> list[str]:

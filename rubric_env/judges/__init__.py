@@ -10,7 +10,7 @@ from rubric_env.judges.chat import ChatJudge
 from rubric_env.judges.credentials import Credentials, NoCredential, resolve_credentials
 from rubric_env.judges.local import LocalJudge
 from rubric_env.judges.prices import Price, cost_usd, load_prices
-from rubric_env.judges.protocol import CallFault, Judge, Prompt, Reply
+from rubric_env.judges.protocol import CallFault, Judge, Prompt, RateHints, Reply
 from rubric_env.settings import JudgeSettings, SettingsError
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "Price",
     "Probe",
     "Prompt",
+    "RateHints",
     "Reply",
     "cost_usd",
     "load_prices",

@@ -29,11 +29,31 @@ class Prompt:
     marker: str
     schema: Mapping[str, Any]
     loose_schema: Mapping[str, Any]
+    tokens: int = 0
+    """Estimate of the whole question, for a limit of tokens a minute."""
+
+
+@dataclass(frozen=True, slots=True)
+class RateHints:
+    """What an endpoint says of its limits in its headers; None where it says nothing. Resets are seconds from now."""
+
+    requests_per_minute: float | None = None
+    requests_left: float | None = None
+    requests_reset: float | None = None
+    tokens_per_minute: float | None = None
+    tokens_left: float | None = None
+    tokens_reset: float | None = None
+    crowded: bool = False
+    """The call was refused because too many are in flight, not because too many came in a minute."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A judge's text. `marker` is set where the contract asked for one; `mode` names the structured-output step."""
+    """A judge's text. `marker` is set where the contract asked for one; `mode` names the structured-output step.
+
+    `truncated`: it stops at the limit of output tokens. `cut`: why a stream stopped before its end (`timeout`,
+    `connection`); the text is what had come by then.
+    """
 
     text: str
     usage: Usage
@@ -41,20 +61,31 @@ class Reply:
     marker: str | None = None
     mode: str = ""
     truncated: bool = False
+    cut: Fault | None = None
+    hints: RateHints | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class CallFault:
-    """A call that gave no text. `retry_after` in seconds, where the endpoint named one."""
+    """A call that gave no text. `retry_after` in seconds, where the endpoint named one.
+
+    `elsewhere`: another endpoint may answer at once; the fault is not the last word, whatever its kind.
+    """
 
     fault: Fault
     usage: Usage = field(default_factory=Usage)
     seconds: float = 0.0
     retry_after: float | None = None
+    hints: RateHints | None = None
+    elsewhere: bool = False
 
 
 class Judge(Protocol):
-    """Answers one block. `ask` never raises but for cancellation; `timeout` bounds its whole wall time in seconds."""
+    """Answers one block. `ask` never raises but for cancellation; `timeout` bounds its whole wall time in seconds.
+
+    A judge may also have `endpoint` (for people) and `quota` (a text that judges with the same limits share, without
+    secrets); `identity` stands in for both.
+    """
 
     model: str
     identity: str

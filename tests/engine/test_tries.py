@@ -109,7 +109,7 @@ async def test_section_7_key_model_and_quota_stop_at_once(judging: Judging, faul
     outcome = await judging(rows(20), concurrency=1)
     kind = {"401": "auth", "403": "auth"}.get(fault, fault)
     assert faults(outcome) == dict.fromkeys([f"R{n:02}" for n in range(1, 21)], kind)
-    assert len({event.ids for event in judging.events}) == 1
+    assert len({event.question.ids for event in judging.events}) == 1
     assert (outcome.reward, str(outcome.exit_code)) == (None, "judge:api_error")
 
 
