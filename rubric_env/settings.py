@@ -108,6 +108,8 @@ class JudgeSettings(BaseModel):
     """URL of a Redis that processes share, which this version has not; in-process without."""
     journal: str | None = None
     """Path of a SQLite file; in memory without."""
+    events: str | None = None
+    """Path of a file that gets one line of JSON a call; none without."""
     reuse: Literal["group", "run", "always", "off"] = "group"
     view: Literal["reply", "conversation"] = "reply"
     strategy: Literal["direct"] = "direct"

@@ -8,21 +8,25 @@ import json
 import logging
 import secrets
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from rubric_env.engine.breaker import Breaker, JudgeAborted
 from rubric_env.engine.calls import Calls
-from rubric_env.engine.events import CallEvent, Question
+from rubric_env.engine.events import Question
 from rubric_env.engine.journal import Journal
 from rubric_env.engine.limiter import Limiter, Seat, process_limiter
+from rubric_env.engine.observers import EventFile, Observer, Observers, log_call
 from rubric_env.engine.prompt import Brief, default_instruction, fence_marker, prompt_version
-from rubric_env.engine.rollout import Desk, Reuse, Rollout, Sheet
+from rubric_env.engine.rollout import Desk, Material, Reuse, Rollout, Sheet
+from rubric_env.engine.telemetry import rollout_span, trace_call
 from rubric_env.engine.tries import Backoff, Tries
 from rubric_env.evidence import EvidencePack, build_pack
 from rubric_env.judges import Judge, JudgeCallError, Reply
+from rubric_env.judges.pool import JudgePool
 from rubric_env.rubric import RubricSpec, judge_row, read_text
 from rubric_env.scoring import Outcome, OutcomeContext, not_delivered, score, settle, unscored
 from rubric_env.scoring.faults import Fault, FaultKind
@@ -76,7 +80,7 @@ class JudgeEngine:
         self.settings = settings
         self._desk = Desk(
             settings,
-            judge,
+            JudgePool.of(judge),
             Calls(
                 limiter or process_limiter(settings.max_in_flight),
                 breaker or Breaker(settings.max_consecutive_failures),
@@ -86,14 +90,22 @@ class JudgeEngine:
         )
         self._instruction = _read_instruction(settings.instruction_file)
         self._secret = secrets.token_bytes(32)
+        self._event_file = EventFile(settings.events) if settings.events else None
+        self._observers = Observers(log_call, trace_call, *([self._event_file] if self._event_file else []))
+        self._desk.calls.on_call = self._observers
+
+    def observe(self, observer: Observer) -> None:
+        """Show every call from now on to this observer too; it must not block."""
+        self._observers.add(observer)
 
     @property
-    def on_call(self) -> Callable[[CallEvent], None] | None:
-        return self._desk.calls.on_call
+    def on_call(self) -> Observer | None:
+        """One observer that can be set and taken back."""
+        return self._observers.on_call
 
     @on_call.setter
-    def on_call(self, hook: Callable[[CallEvent], None] | None) -> None:
-        self._desk.calls.on_call = hook
+    def on_call(self, hook: Observer | None) -> None:
+        self._observers.on_call = hook
 
     @property
     def aborted(self) -> JudgeAborted | None:
@@ -102,6 +114,12 @@ class JudgeEngine:
 
     async def judge(self, case: Case) -> Outcome:
         """Judge one rollout. Never raises but for cancellation, which leaves no task behind."""
+        with rollout_span(self.settings.metric_id, case.name, len(case.spec)) as ended:
+            outcome = await self._judge(case)
+            ended(outcome)
+            return outcome
+
+    async def _judge(self, case: Case) -> Outcome:
         context = OutcomeContext(delivery=case.submission.delivery)
         if case.submission.missing:
             return not_delivered(case.spec, self.settings, context)
@@ -114,24 +132,27 @@ class JudgeEngine:
         sheet = Sheet(case.spec.ids)
         limit = asyncio.timeout(self.settings.deadline)
         unfinished = Fault(FaultKind.INTERNAL, "the engine lost the row: please report this")
+        rollout: Rollout | None = None
         try:
             async with limit:
-                pack, brief = await asyncio.to_thread(self._prepare, case)
-                context = replace(
-                    context,
-                    evidence_pages=pack.pages,
-                    evidence_cut=sum(extract.ours for extract in pack.extracts),
-                    injection_suspected=bool(pack.flags),
-                )
-                deadline = started + self.settings.deadline
-                reuse = self._reuse(case, pack)
-                await Rollout(self._desk, brief, pack, sheet, reuse, deadline=deadline, name=case.name).run()
+                material = await asyncio.to_thread(self._material, case, self.settings.evidence_tokens)
+                deadline, remake = started + self.settings.deadline, partial(self._material, case)
+                rollout = Rollout(self._desk, material, sheet, remake, deadline=deadline, name=case.name)
+                await rollout.run()
         except Exception as error:
             if limit.expired():
                 unfinished = self._late()
             else:
                 logger.exception("judging %s failed", case.name or "a rollout")
                 unfinished = Fault(FaultKind.INTERNAL, _cause(error))
+        if rollout is not None:
+            pack = rollout.material.pack
+            context = replace(
+                context,
+                evidence_pages=pack.pages,
+                evidence_cut=sum(extract.ours for extract in pack.extracts),
+                injection_suspected=bool(pack.flags),
+            )
         outcome = settle(case.spec, sheet.judgement(clock() - started, unfinished), self.settings, context)
         if case.instruction:
             return outcome
@@ -140,18 +161,17 @@ class JudgeEngine:
 
     async def complete(self, messages: Sequence[Mapping[str, Any]]) -> str:
         """A free question to the judge, in its turn and with the tries of a block. Raises JudgeCallError."""
-        complete = getattr(self._desk.judge, "complete", None)
-        if complete is None:
-            raise JudgeCallError(
-                Fault(FaultKind.BAD_REQUEST, f"the judge {self._desk.judge.model} answers rubric rows only")
-            )
+        judge = self._desk.judges
+        if judge.complete is None:
+            raise JudgeCallError(Fault(FaultKind.BAD_REQUEST, f"the judge {judge.model} answers rubric rows only"))
+        complete = judge.complete
         seat = Seat(asyncio.get_running_loop().time() + self.settings.deadline)
         tries = Tries(self.settings, self._desk.backoff, seat.deadline)
         fault = self._late()
         with suppress(TimeoutError), self._desk.calls.breaker.rollout(seat):
             async with asyncio.timeout_at(seat.deadline):
                 while True:
-                    answer = await self._desk.calls.make(lambda: complete(messages), seat, Question(model=self._desk.judge.model))
+                    answer = await self._desk.calls.make(lambda: complete(messages), seat, Question(model=judge.model))
                     if isinstance(answer, Reply):
                         return answer.text
                     fault = answer.fault
@@ -161,8 +181,7 @@ class JudgeEngine:
 
     def judge_client(self) -> Any:
         """The judge's HTTP client for the running loop, or the judge where it has none; past the limiter."""
-        client = getattr(self._desk.judge, "client", None)
-        return self._desk.judge if client is None else client()
+        return self._desk.judges.client()
 
     def forget(self, group: str) -> None:
         """Let go of the verdicts held in memory for a group whose rollouts are all scored."""
@@ -170,17 +189,19 @@ class JudgeEngine:
 
     async def aclose(self) -> None:
         """Close this loop's connections and write what the journal still holds. May be called again, in any loop."""
-        await self._desk.judge.aclose()
+        await self._desk.judges.aclose()
         self._desk.journal.close()
+        if self._event_file is not None:
+            self._event_file.close()
 
     def _late(self) -> Fault:
         return Fault(FaultKind.DEADLINE, f"JUDGE_DEADLINE of {self.settings.deadline:g} s reached")
 
-    def _prepare(self, case: Case) -> tuple[EvidencePack, Brief]:
+    def _material(self, case: Case, budget: int) -> Material:
         """Everything that takes longer the more was delivered; runs in a thread."""
         pack = build_pack(
             case.submission,
-            budget_tokens=self.settings.evidence_tokens,
+            budget_tokens=budget,
             named=[row.description for row in case.spec],
             reference=case.reference,
         )
@@ -193,7 +214,7 @@ class JudgeEngine:
             task=case.task,
             reference=case.reference,
         )
-        return pack, brief
+        return Material(pack, brief, self._reuse(case, pack))
 
     def _reuse(self, case: Case, pack: EvidencePack) -> Reuse | None:
         """Everything that a verdict depends on, per row (SPEC 7); the digest is of the evidence as it is shown."""
@@ -201,7 +222,7 @@ class JudgeEngine:
         if self.settings.reuse == "off" or (self.settings.reuse == "group" and not scope):
             return None
         texts = [case.task, case.instruction, case.reference, pack.digest]
-        base = hashlib.sha256(_canonical([*texts, prompt_version(), self._desk.judge.identity, case.sample]))
+        base = hashlib.sha256(_canonical([*texts, prompt_version(), self._desk.judges.identity, case.sample]))
         keys = {}
         for row in case.spec:
             key = base.copy()

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from rubric_env.engine import schema
-from rubric_env.evidence import EvidencePack
+from rubric_env.evidence import EvidencePack, estimate_tokens
 from rubric_env.judges.protocol import Prompt
 from rubric_env.rubric import RubricSpec, judge_row
 
@@ -50,6 +50,8 @@ class Brief:
     shared: str
     rows: Mapping[str, str]
     nullable: bool
+    tokens: int
+    """Estimate of what all questions of the rollout share."""
 
     @classmethod
     def of(
@@ -61,12 +63,14 @@ class Brief:
         if reference:
             sections.append(f"# Reference answer\n{_fenced(marker, 'reference/expected_output', reference)}")
         sections.append(f"# Evidence\n{pack.text(marker)}")
+        system, shared = _text("system").replace("{marker}", marker), "\n".join(sections)
         return cls(
             spec=spec,
-            system=_text("system").replace("{marker}", marker),
-            shared="\n".join(sections),
+            system=system,
+            shared=shared,
             rows={row.id: json.dumps(judge_row(row), ensure_ascii=False) for row in spec},
             nullable=pack.ours,
+            tokens=estimate_tokens(system) + estimate_tokens(shared),
         )
 
     def prompt(self, ids: Sequence[str]) -> Prompt:
@@ -81,16 +85,19 @@ class Brief:
         if self.nullable:
             rules.append(_text("contract_null"))
         plain = _text("contract_plain").replace("{marker}", marker)
+        asked = "# Rows\n```json\n[" + ",\n".join(self.rows[row_id] for row_id in ids) + "]\n```"
+        contract_json = _contract(_text("contract_json"), level, rules)
         return Prompt(
             ids=tuple(ids),
             system=self.system,
             shared=self.shared,
-            rows="# Rows\n```json\n[" + ",\n".join(self.rows[row_id] for row_id in ids) + "]\n```",
-            contract_json=_contract(_text("contract_json"), level, rules),
+            rows=asked,
+            contract_json=contract_json,
             contract_plain=_contract(plain, level, rules),
             marker=marker,
             schema=schema.strict_schema(rows, self.nullable),
             loose_schema=schema.loose_schema(rows, self.nullable),
+            tokens=self.tokens + estimate_tokens(asked) + estimate_tokens(contract_json),
         )
 
 

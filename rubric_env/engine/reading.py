@@ -110,6 +110,8 @@ def _why_null(verdict: Verdict) -> str:
 
 
 def _unjudged(why: str, reply: Reply, nothing: bool) -> Fault:
+    if reply.cut is not None:
+        return reply.cut
     if reply.truncated or why == "truncated":
         return Fault(
             FaultKind.TRUNCATED, "the answer was cut before the row: unset JUDGE_MAX_TOKENS or lower JUDGE_BATCH"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from rubric_env.engine.calls import Calls
@@ -17,13 +17,20 @@ from rubric_env.engine.prompt import Brief
 from rubric_env.engine.reading import read_reply
 from rubric_env.engine.tries import FINAL_FAULTS, Backoff, Tries
 from rubric_env.evidence import EvidencePack
+from rubric_env.judges.pool import JudgePool
 from rubric_env.judges.protocol import CallFault, Judge, Reply
-from rubric_env.scoring.faults import Fault
+from rubric_env.scoring.faults import Fault, FaultKind
 from rubric_env.scoring.judgement import Judgement, RowVerdict, Usage
 from rubric_env.settings import JudgeSettings
 
 LARGE_TEXT = 16_000
 """Characters of an answer above which it is parsed off the event loop."""
+
+CACHED_PREFIX = 1024
+"""Tokens of a shared prefix below which no known endpoint caches it."""
+
+SMALLEST_EVIDENCE = 500
+"""Tokens of evidence below which a question that is too long is not too long because of it."""
 
 
 @dataclass(slots=True)
@@ -56,13 +63,14 @@ class Sheet:
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """What all rollouts of an engine share."""
+    """What all rollouts of an engine share. `caching` are the quotas whose endpoint was seen to cache prefixes."""
 
     settings: JudgeSettings
-    judge: Judge
+    judges: JudgePool
     calls: Calls
     backoff: Backoff
     journal: Journal
+    caching: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,38 +81,51 @@ class Reuse:
     keys: Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What a rollout is judged on: its evidence, the prompt made of it, and under which keys its verdicts are kept."""
+
+    pack: EvidencePack
+    brief: Brief
+    reuse: Reuse | None
+
+
 class Rollout:
-    """Asks for the rows of one case and puts on the sheet what comes of it. `deadline` is in loop time."""
+    """Asks for the rows of one case and puts on the sheet what comes of it.
+
+    `deadline` is in loop time. `remake` gives the material within another budget of evidence tokens; it runs in a
+    thread.
+    """
 
     def __init__(
         self,
         desk: Desk,
-        brief: Brief,
-        pack: EvidencePack,
+        material: Material,
         sheet: Sheet,
-        reuse: Reuse | None,
+        remake: Callable[[int], Material],
         *,
         deadline: float,
         name: str,
     ) -> None:
+        self.material = material
         self._desk = desk
         self._settings = desk.settings
-        self._brief = brief
-        self._pack = pack
         self._sheet = sheet
-        self._reuse = reuse
+        self._remake = remake
         self._seat = Seat(deadline)
         self._name = name
         self._gate = asyncio.Semaphore(desk.settings.concurrency)
+        self._shrinking = asyncio.Lock()
+        self._shrunk = False
         self._stopped: Fault | None = None
 
     async def run(self) -> None:
         """Until every row is settled. Bounded by the caller's deadline; what is known by then is on the sheet."""
         with self._desk.calls.breaker.rollout(self._seat):
-            if self._reuse is None:
+            if self.material.reuse is None:
                 await self._ask(self._sheet.ids)
             else:
-                await self._ask_once(self._reuse)
+                await self._ask_once(self.material.reuse)
 
     async def _ask_once(self, reuse: Reuse) -> None:
         """Take what the journal knows, ask for what nobody asks, and wait for the rest."""
@@ -127,16 +148,29 @@ class Rollout:
                     unsettled.append(row)
 
     async def _ask(self, ids: Sequence[str]) -> None:
+        blocks = plan(ids, self._settings.batch)
+        lead = self._lead() if len(blocks) > 1 else None
         async with asyncio.TaskGroup() as tasks:
-            for number, block in enumerate(plan(ids, self._settings.batch)):
+            for number, block in enumerate(blocks):
                 first_wave = number < self._settings.concurrency
-                tasks.create_task(self._judge_block(block, tasks, self._settings.start_jitter if first_wave else 0.0))
+                jitter = self._settings.start_jitter if first_wave else 0.0
+                tasks.create_task(self._judge_block(block, tasks, jitter, lead, leads=number == 0))
 
-    async def _judge_block(self, ids: Sequence[str], tasks: asyncio.TaskGroup, jitter: float) -> None:
+    def _lead(self) -> asyncio.Event | None:
+        """Set when the first block is back, where the others then find their long prefix in the endpoint's cache."""
+        brief = self.material.brief
+        quota = quota_of(self._desk.judges.pick(brief.prompt(brief.spec.ids[:1])))
+        return asyncio.Event() if brief.tokens >= CACHED_PREFIX and quota in self._desk.caching else None
+
+    async def _judge_block(
+        self, ids: Sequence[str], tasks: asyncio.TaskGroup, jitter: float, lead: asyncio.Event | None, *, leads: bool
+    ) -> None:
         if jitter:
             async with self._gate:
                 await asyncio.sleep(random.uniform(0, jitter))
-        left = await self._try_rows(ids)
+        if lead is not None and not leads:
+            await lead.wait()
+        left = await self._try_rows(ids, lead)
         if len(ids) > 1 and self._settings.resplit:
             for row in left:
                 tasks.create_task(self._judge_row(row))
@@ -146,23 +180,30 @@ class Rollout:
     async def _judge_row(self, row: str) -> None:
         await self._give_up(await self._try_rows([row]))
 
-    async def _try_rows(self, ids: Sequence[str]) -> list[str]:
+    async def _try_rows(self, ids: Sequence[str], lead: asyncio.Event | None = None) -> list[str]:
         """Ask until all rows are settled or asking again is useless (then none are left), or until tries or budget are
-        used up: the rows that are left then."""
+        used up: the rows that are left then. `lead` is set after the first call."""
         pending = list(ids)
         tries = Tries(self._settings, self._desk.backoff, self._seat.deadline)
         while True:
-            answer = await self._call(pending, tries.timeout)
+            material, answer = await self._call(pending, tries)
+            if lead is not None:
+                lead.set()
             if isinstance(answer, Reply):
-                pending = await self._accept(answer, pending)
+                pending = await self._accept(answer, pending, material)
                 if not pending:
                     return []
             else:
                 self._sheet.last.update(dict.fromkeys(pending, answer.fault))
-                if answer.fault.kind in FINAL_FAULTS:
+                if answer.fault.kind in FINAL_FAULTS and not answer.elsewhere:
                     # What the rollout has not asked yet would fail the same way.
                     self._stopped = answer.fault
                     break
+                if answer.fault.kind is FaultKind.CONTEXT_LENGTH and await self._shrink(material, answer):
+                    pending = await self._unknown(pending)
+                    if not pending:
+                        return []
+                    continue
             if not await tries.again(answer):
                 if tries.out_of_time:
                     break
@@ -170,46 +211,94 @@ class Rollout:
         await self._give_up(pending, self._stopped)
         return []
 
-    async def _call(self, ids: Sequence[str], timeout: float) -> Reply | CallFault:
+    async def _call(self, ids: Sequence[str], tries: Tries) -> tuple[Material, Reply | CallFault]:
+        """The answer, and what it was asked about."""
+
         def spend(usage: Usage) -> None:
             self._sheet.usage += usage
             self._sheet.tries.update(ids)
 
         async with self._gate:
+            material = self.material
             if self._stopped is not None:
-                return CallFault(self._stopped)
-            prompt, judge = self._brief.prompt(ids), self._desk.judge
-            return await self._desk.calls.make(
-                lambda: judge.ask(prompt, timeout=timeout),
+                return material, CallFault(self._stopped)
+            prompt = material.brief.prompt(ids)
+            judge = self._desk.judges.pick(prompt)
+            quota = quota_of(judge)
+            endpoint = getattr(judge, "endpoint", judge.identity)
+            attempt = 1 + max(self._sheet.tries[row] for row in ids)
+            answer = await self._desk.calls.make(
+                lambda: judge.ask(prompt, timeout=tries.timeout),
                 self._seat,
-                Question(self._name, prompt.ids, judge.model, judge.identity, judge.identity, prompt.tokens),
+                Question(self._name, prompt.ids, judge.model, endpoint, quota, prompt.tokens, attempt),
                 spend=spend,
             )
+        if answer.usage.cached_tokens:
+            self._desk.caching.add(quota)
+        return material, self._desk.judges.noted(judge, answer)
 
-    async def _accept(self, reply: Reply, ids: Sequence[str]) -> list[str]:
+    async def _shrink(self, refused: Material, answer: CallFault) -> bool:
+        """Show less of the evidence after a question that was too long. False when nothing is left to leave out."""
+        async with self._shrinking:
+            if self.material is not refused:
+                return True  # another block found out first
+            smaller = _smaller(refused, answer.context_limit)
+            if smaller is None:
+                return False
+            material = await asyncio.to_thread(self._remake, smaller)
+            if material.brief.tokens >= refused.brief.tokens:
+                return False
+            self.material, self._shrunk = material, True
+            return True
+
+    async def _unknown(self, ids: Sequence[str]) -> list[str]:
+        """Those of `ids` on which the journal holds nothing for the evidence as it is now."""
+        if (reuse := self.material.reuse) is None:
+            return list(ids)
+        known = await self._desk.journal.read(reuse.scope, [reuse.keys[row] for row in ids])
+        self._sheet.verdicts.update({row: known[reuse.keys[row]] for row in ids if reuse.keys[row] in known})
+        return [row for row in ids if reuse.keys[row] not in known]
+
+    async def _accept(self, reply: Reply, ids: Sequence[str], material: Material) -> list[str]:
         """Put what the reply settles on the sheet: the rows to ask again."""
-        rows = [self._brief.spec[row] for row in ids]
+        rows = [material.brief.spec[row] for row in ids]
         if len(reply.text) > LARGE_TEXT:
-            reading = await asyncio.to_thread(read_reply, reply, rows, self._pack)
+            reading = await asyncio.to_thread(read_reply, reply, rows, material.pack)
         else:
-            reading = read_reply(reply, rows, self._pack)
+            reading = read_reply(reply, rows, material.pack)
         self._sheet.faults.update(reading.failed)
         self._sheet.last.update({row: doubt.fault for row, doubt in reading.doubts.items()})
         self._sheet.standing.update({row: d.stands for row, d in reading.doubts.items() if d.stands is not None})
-        await self._settle(reading.accepted)
+        await self._settle(reading.accepted, material.reuse)
         return list(reading.doubts)
 
-    async def _settle(self, verdicts: Mapping[str, RowVerdict]) -> None:
+    async def _settle(self, verdicts: Mapping[str, RowVerdict], reuse: Reuse | None) -> None:
         tried = {row: replace(verdict, tries=self._sheet.tries[row]) for row, verdict in verdicts.items()}
         self._sheet.verdicts.update(tried)
-        if self._reuse is not None and tried:
-            accepted = {self._reuse.keys[row]: verdict for row, verdict in tried.items()}
-            await self._desk.journal.accept(self._reuse.scope, accepted)
+        if reuse is not None and tried:
+            await self._desk.journal.accept(reuse.scope, {reuse.keys[row]: verdict for row, verdict in tried.items()})
 
     async def _give_up(self, ids: Sequence[str], fault: Fault | None = None) -> None:
         """No further try for these rows: what stands counts, the rest keeps `fault`, or why its last try failed."""
         standing = {row: self._sheet.standing[row] for row in ids if row in self._sheet.standing}
-        await self._settle(standing)
+        await self._settle(standing, None if self._shrunk else self.material.reuse)
         for row in ids:
             if row not in standing:
                 self._sheet.faults[row] = fault or self._sheet.last[row]
+
+
+def quota_of(judge: Judge) -> str:
+    """Whose limits a call counts against."""
+    return str(getattr(judge, "quota", judge.identity))
+
+
+def _smaller(refused: Material, limit: int | None) -> int | None:
+    """The next budget of evidence tokens; `limit` is what the endpoint takes at all, where it said so.
+
+    Estimates differ from the endpoint's own count, so each step leaves a tenth free and is at least a third down.
+    """
+    evidence, whole = refused.pack.tokens, refused.brief.tokens
+    budget = evidence // 2 if limit is None else min(int(0.9 * limit) - (whole - evidence), evidence * 2 // 3)
+    if evidence <= SMALLEST_EVIDENCE:
+        return None
+    return max(budget, SMALLEST_EVIDENCE)

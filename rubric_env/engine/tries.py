@@ -42,7 +42,7 @@ class Tries:
 
     def __init__(self, settings: JudgeSettings, backoff: Backoff, deadline: float) -> None:
         self.out_of_time = False
-        """A rate limit would have had us wait beyond the deadline."""
+        """The endpoint would have had us wait beyond the deadline."""
         self._settings = settings
         self._backoff = backoff
         self._deadline = deadline
@@ -56,18 +56,26 @@ class Tries:
         return min(self._settings.per_timeout, self._budget)
 
     async def again(self, answer: Reply | CallFault) -> bool:
-        """Book a call that left the question open. True after the wait for the next, False when there is none."""
+        """Book a call that left the question open. True after the wait for the next, False when there is none.
+
+        Another endpoint is asked at once; one that names a wait is waited for.
+        """
         self._budget -= answer.seconds
-        if isinstance(answer, CallFault) and answer.fault.kind in FINAL_FAULTS:
-            return False
-        if isinstance(answer, CallFault) and answer.fault.kind is FaultKind.RATE_LIMIT:
+        fault = answer.fault if isinstance(answer, CallFault) else None
+        named = answer.retry_after if isinstance(answer, CallFault) else None
+        if fault is not None and fault.kind is FaultKind.RATE_LIMIT:
             self._limited += 1
-            wait = self._backoff.after_rate_limit(self._limited, answer.retry_after)
-            self.out_of_time = asyncio.get_running_loop().time() + wait >= self._deadline
+            wait = self._backoff.after_rate_limit(self._limited, named)
         else:
             self._limited = 0
             self._made += 1
-            wait = self._backoff.after_failure()
+            wait = max(self._backoff.after_failure(), named or 0.0)
+        if isinstance(answer, CallFault) and answer.elsewhere:
+            wait = 0.0
+        elif fault is not None and fault.kind in FINAL_FAULTS:
+            return False
+        asked_to_wait = self._limited or named is not None
+        self.out_of_time = bool(asked_to_wait) and asyncio.get_running_loop().time() + wait >= self._deadline
         # Two full time-outs use the budget up, whatever the clock's last digit says.
         spent = self._made >= self._settings.max_tries or self._budget < self._settings.per_timeout / 100
         if spent or self.out_of_time:

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from rubric_env.evidence._tokens import estimate_tokens
 
-Status = Literal["read", "cut", "unsupported", "unreadable", "empty"]
+Status = Literal["read", "cut", "same", "unsupported", "unreadable", "empty"]
 
 PIECE = 1500
 """Characters of a unit that are kept or cut as one; a longer unit is shown in several pieces under the same address."""
@@ -61,7 +61,7 @@ class Extract:
 
     `head` and `tail` are the units shown; between them `omitted` units were left out. `note` is a sentence for the
     judge. `ours` marks a failure or cut of ours, so that a judge may answer null; what nobody can open is the policy's.
-    `size` is in bytes.
+    `size` is in bytes. `same_as` names the source of the same bytes that is shown in its place.
     """
 
     name: str = ""
@@ -74,6 +74,7 @@ class Extract:
     tail: tuple[Unit, ...] = ()
     omitted: int = 0
     omitted_tokens: int = 0
+    same_as: str = ""
 
     @property
     def units(self) -> tuple[Unit, ...]:

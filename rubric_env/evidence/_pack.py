@@ -5,10 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from errno import EACCES, EINVAL, ELOOP, ENOTDIR, EPERM
 from functools import cached_property
+from pathlib import Path
 
 from rubric_env.evidence._decode import clean
 from rubric_env.evidence._extract import FILE_BYTES, Extract, Limits, Unit, Unreadable
@@ -37,6 +40,7 @@ UNNAMED_SHARE = 0.1
 _STATUS = {
     "read": "read whole",
     "cut": "cut",
+    "same": "not repeated",
     "unsupported": "not shown",
     "unreadable": "cannot be read",
     "empty": "nothing in it can be seen",
@@ -102,6 +106,7 @@ class EvidencePack:
     @cached_property
     def _index(self) -> Index:
         labels = {extract.name: {unit.label for unit in extract.units} for extract in self.extracts}
+        labels |= {extract.name: labels[extract.same_as] for extract in self.extracts if extract.same_as}
         words = ("".join(unit.text for unit in extract.units) for extract in self.extracts)
         return Index(labels, [*words, self.reference, self.text("\0")])
 
@@ -112,12 +117,13 @@ def build_pack(
     """Read a submission within `budget_tokens` (estimated).
 
     Files whose name occurs in one of `named` (texts of rows, or names) are read first; what they leave is shared fairly
-    by the others. Everything here runs in the caller's thread: reading text is linear in at most `TOTAL_BYTES`. Nothing
-    that a policy delivers makes it raise; files that cannot be read are in the pack with the reason.
+    by the others. Equal files are shown once. Everything here runs in the caller's thread: reading text is linear in
+    at most `TOTAL_BYTES`. Nothing that a policy delivers makes it raise; files that cannot be read are in the pack
+    with the reason.
     """
-    sources = [_source(file) for file in submission.files]
-    words = _words(submission)
     mentions = "\n".join(named).casefold()
+    sources = _once([_source(file) for file in submission.files], mentions)
+    words = _words(submission)
     first = [source for source in sources if _mentioned(source.name, mentions)]
     rest = [source for source in sources if not _mentioned(source.name, mentions)]
     budget = budget_tokens - min(FRAME_TOKENS * (len(sources) + 1), budget_tokens // 2)
@@ -137,12 +143,17 @@ def build_pack(
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """`weight` is a size in bytes, or 0 where nothing is to be read; `read` gives the extract without name and size."""
+    """`weight` is a size in bytes, or 0 where nothing is to be read; `read` gives the extract without name and size.
+
+    `path` and `kind` are those of a file that is read.
+    """
 
     name: str
     size: int
     weight: int
     read: Callable[[Limits], Extract]
+    path: Path | None = None
+    kind: str = ""
 
 
 def _source(file: DeliveredFile) -> _Source:
@@ -163,7 +174,32 @@ def _source(file: DeliveredFile) -> _Source:
             return replace(_failed(error), kind=kind.name)
         return replace(extract, kind=kind.name, note="; ".join(filter(None, (note, extract.note))))
 
-    return _Source(file.name, file.size, file.size, read)
+    return _Source(file.name, file.size, file.size, read, file.path, kind.name)
+
+
+def _once(sources: Sequence[_Source], mentions: str) -> list[_Source]:
+    """Files that equal another of the same suffix are named, not read: the judge pays for each content once."""
+    alike = Counter(source.size for source in sources)
+    shown: dict[tuple[str, str], str] = {}
+    same: dict[str, str] = {}
+    for source in sorted(sources, key=lambda source: not _mentioned(source.name, mentions)):
+        if source.path is not None and source.size and alike[source.size] > 1:
+            with suppress(OSError):
+                original = shown.setdefault((source.path.suffix, _sha256(source.path)), source.name)
+                if original != source.name:
+                    same[source.name] = original
+    return [_repeated(source, same[source.name]) if source.name in same else source for source in sources]
+
+
+def _repeated(source: _Source, original: str) -> _Source:
+    note = f"the same bytes as {_quoted(original)}: see there"
+    extract = Extract(kind=source.kind, status="same", note=note, same_as=original)
+    return replace(source, weight=0, read=lambda _: extract)
+
+
+def _sha256(path: Path) -> str:
+    with open_regular(path) as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def _failed(error: Unreadable | OSError) -> Extract:

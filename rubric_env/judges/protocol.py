@@ -78,6 +78,8 @@ class CallFault:
     retry_after: float | None = None
     hints: RateHints | None = None
     elsewhere: bool = False
+    context_limit: int | None = None
+    """Tokens that the endpoint takes at all, where a refusal for too many named them."""
 
 
 class Judge(Protocol):

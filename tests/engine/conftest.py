@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from rubric_env.engine import Backoff, Breaker, CallEvent, Case, JudgeEngine
-from rubric_env.judges import make_judge, resolve_credentials
+from rubric_env.engine import Backoff, Breaker, CallEvent, Case, Journal, JudgeEngine
+from rubric_env.judges import Judge, make_judge, resolve_credentials
 from rubric_env.rubric import RubricSpec
 from rubric_env.scoring import Outcome
 from rubric_env.settings import JudgeSettings
@@ -29,11 +29,22 @@ class Judging:
         self.events: list[CallEvent] = []
         self._engines: list[JudgeEngine] = []
 
-    def engine(self, *, breaker: Breaker | None = None, **settings: Any) -> JudgeEngine:
+    def engine(
+        self,
+        *,
+        breaker: Breaker | None = None,
+        judge: Judge | None = None,
+        journal_in: Journal | None = None,
+        **settings: Any,
+    ) -> JudgeEngine:
         chosen = JudgeSettings(model="scripted", **{"max_consecutive_failures": 0, "per_timeout": 5.0, **settings})
         credentials = resolve_credentials("key", self.endpoint.base_url, environ={})
         engine = JudgeEngine(
-            chosen, make_judge(chosen, credentials), breaker=breaker, backoff=Backoff(chosen.retry_backoff_max, 0.01)
+            chosen,
+            judge or make_judge(chosen, credentials),
+            journal=journal_in,
+            breaker=breaker,
+            backoff=Backoff(chosen.retry_backoff_max, 0.01),
         )
         engine.on_call = self.events.append
         self._engines.append(engine)

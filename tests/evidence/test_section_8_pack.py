@@ -227,7 +227,9 @@ def test_nothing_that_is_delivered_makes_it_raise_or_breaks_a_fence(tmp_path_fac
     text.encode()
     _, outside = fences(text)
     assert f"DATA {MARKER}" not in outside
-    assert all(extract.status in {"read", "cut", "unsupported", "unreadable", "empty"} for extract in pack.extracts)
+    assert all(
+        extract.status in {"read", "cut", "same", "unsupported", "unreadable", "empty"} for extract in pack.extracts
+    )
 
 
 @settings(max_examples=200, deadline=None)
@@ -265,3 +267,21 @@ def test_a_file_that_vanished_after_the_walk_is_a_failure_of_ours(tmp_path):
     path.unlink()
     (extract,) = build_pack(submission, budget_tokens=5000).extracts
     assert (extract.status, extract.note, extract.ours) == ("unreadable", "no such file or directory", True)
+
+
+def test_a_content_that_was_delivered_twice_is_shown_once_and_can_be_cited_under_both_names(pack_of):
+    text = prose(1)
+    pack = pack_of({"a.md": text, "b.md": text, "c.json": "[1]", "d.txt": "[1]", "e.md": "other"})
+    shown, outside = fences(pack.text(MARKER))
+    assert [name for name, _ in shown] == ["output/a.md", "output/c.json", "output/d.txt", "output/e.md"]
+    assert (
+        f'- "output/b.md": markdown, {len(text):,} bytes, not repeated: the same bytes as "output/a.md": see there\n'
+        in outside
+    )
+    assert pack.resolves("output/b.md#¶3") and not pack.resolves("output/b.md#¶999")
+    assert not pack.ours
+
+
+def test_of_equal_files_the_one_that_a_row_names_is_shown(pack_of):
+    pack = pack_of({"a.md": "text", "b.md": "text"}, named=["b.md states it"])
+    assert [extract.name for extract in pack.extracts if extract.same_as] == ["output/a.md"]
