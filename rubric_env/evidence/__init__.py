@@ -3,14 +3,18 @@
 from rubric_env.evidence._extract import Extract, Kind, Limits, Unit, Unreadable
 from rubric_env.evidence._flags import Flag
 from rubric_env.evidence._pack import EvidencePack, build_pack
+from rubric_env.evidence._reading import Reading
+from rubric_env.evidence._store import EvidenceStore
 from rubric_env.evidence._tokens import estimate_tokens
 
 __all__ = [
     "EvidencePack",
+    "EvidenceStore",
     "Extract",
     "Flag",
     "Kind",
     "Limits",
+    "Reading",
     "Unit",
     "Unreadable",
     "build_pack",

@@ -8,9 +8,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from rubric_env.evidence._tokens import estimate_tokens
+
+if TYPE_CHECKING:
+    from rubric_env.evidence._reading import Units
 
 Status = Literal["read", "cut", "same", "unsupported", "unreadable", "empty"]
 
@@ -44,15 +47,20 @@ class Limits:
 
 
 class Unit(NamedTuple):
-    """A passage that a verdict cites as `name#label`: paragraph `¶3`, table `row 7`, line `L7`, JSON value `$.a[2]`."""
+    """A passage that a verdict cites as `name#label`: paragraph `¶3`, table `row 7`, line `L7`, JSON value `$.a[2]`.
+
+    `mark` says what a reader of the file itself would see at once: "hidden", "notes", "comment by A", "alt text".
+    """
 
     label: str
     text: str
+    mark: str = ""
 
     @property
     def shown(self) -> str:
+        mark = f" ({self.mark})" if self.mark else ""
         # No line of the content may begin like an address of ours.
-        return f"[{self.label}] {self.text}".replace("\n[", "\n [")
+        return f"[{self.label}]{mark} {self.text}".replace("\n[", "\n [")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +118,7 @@ class Extract:
                 else:
                     text, runs = _ENCODED_DATA.subn(_shortened, unit.text)
                     shortened += runs
-                    yield Unit(unit.label, text)
+                    yield unit._replace(text=text)
 
         head, tail, omitted, omitted_tokens = _keep(_pieces(short(units), limits.tokens), limits.tokens)
         if shortened:
@@ -132,13 +140,17 @@ class Kind:
     """How files of one kind are recognised and read.
 
     `suffixes` are in lower case with their dot, `magic` are first bytes. `read` gets an absolute path, opens it through
-    `open_regular`, and returns an Extract without name, kind and size; it raises Unreadable or OSError.
+    `open_regular`, and returns an Extract without name, kind and size; it raises Unreadable or OSError. A kind whose
+    parser is worth attacking has `units` instead, which runs in a worker process; `contains` are members of a zip file
+    that tell this kind from others.
     """
 
     name: str
     suffixes: tuple[str, ...]
-    read: Callable[[Path, Limits], Extract]
+    read: Callable[[Path, Limits], Extract] | None = None
     magic: tuple[bytes, ...] = ()
+    units: Units | None = None
+    contains: tuple[str, ...] = ()
 
 
 def _shortened(run: re.Match[str]) -> str:
@@ -150,14 +162,14 @@ def _pieces(units: Iterable[Unit], tokens: int) -> Iterator[Unit]:
     # Two pieces fit into any budget, at a token a character.
     size = max(40, min(PIECE, tokens // 3))
     for unit in units:
-        label, text = unit
+        text = unit.text
         start = 0
         while len(text) - start > size:
             middle, end = start + size // 2, start + size
             end = max(text.rfind("\n", middle, end), text.rfind(" ", middle, end)) + 1 or end
-            yield Unit(label, text[start:end])
+            yield unit._replace(text=text[start:end])
             start = end
-        yield Unit(label, text[start:]) if start else unit
+        yield unit._replace(text=text[start:]) if start else unit
 
 
 def _cost(unit: Unit) -> int:

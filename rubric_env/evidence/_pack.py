@@ -7,6 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from errno import EACCES, EINVAL, ELOOP, ENOTDIR, EPERM
@@ -17,6 +18,7 @@ from rubric_env.evidence._decode import clean
 from rubric_env.evidence._extract import FILE_BYTES, Extract, Limits, Unit, Unreadable
 from rubric_env.evidence._flags import Flag, find_flags, suspicious
 from rubric_env.evidence._resolve import Index
+from rubric_env.evidence._store import EvidenceStore, TooLarge, default_store
 from rubric_env.evidence._tokens import estimate_tokens
 from rubric_env.evidence.kinds import NotRead, kind_of
 from rubric_env.evidence.kinds.text import paragraphs
@@ -33,6 +35,12 @@ FRAME_TOKENS = 100
 
 NEUTRALISED = "[fence marker]"
 """Stands where the policy wrote the marker of the fence."""
+
+PARALLEL = 2
+"""Files of one submission that are extracted at a time."""
+
+ERRORS_SHOWN = 5
+"""Parts of one file that could not be extracted, named to the judge."""
 
 UNNAMED_SHARE = 0.1
 """Of the budget, kept for files that no row names, so that none of them vanishes."""
@@ -112,17 +120,25 @@ class EvidencePack:
 
 
 def build_pack(
-    submission: Submission, *, budget_tokens: int, named: Sequence[str] = (), reference: str = ""
+    submission: Submission,
+    *,
+    budget_tokens: int,
+    named: Sequence[str] = (),
+    reference: str = "",
+    store: EvidenceStore | None = None,
 ) -> EvidencePack:
     """Read a submission within `budget_tokens` (estimated).
 
     Files whose name occurs in one of `named` (texts of rows, or names) are read first; what they leave is shared fairly
-    by the others. Equal files are shown once. Everything here runs in the caller's thread: reading text is linear in
-    at most `TOTAL_BYTES`. Nothing that a policy delivers makes it raise; files that cannot be read are in the pack
-    with the reason.
+    by the others. Equal files are shown once. Text is read in the caller's thread, in time linear in at most
+    `TOTAL_BYTES`; other kinds in worker processes, once for each content of the `store`. Nothing that a policy delivers
+    makes it raise; files that cannot be read are in the pack with the reason.
     """
     mentions = "\n".join(named).casefold()
-    sources = _once([_source(file) for file in submission.files], mentions)
+    store = store or default_store()
+    with ThreadPoolExecutor(PARALLEL) as threads:
+        found = list(threads.map(lambda file: _source(file, store), submission.files))
+    sources = _once(found, mentions)
     words = _words(submission)
     first = [source for source in sources if _mentioned(source.name, mentions)]
     rest = [source for source in sources if not _mentioned(source.name, mentions)]
@@ -156,10 +172,15 @@ class _Source:
     kind: str = ""
 
 
-def _source(file: DeliveredFile) -> _Source:
+def _source(file: DeliveredFile, store: EvidenceStore) -> _Source:
     try:
         with open_regular(file.path) as opened:
-            kind, note = kind_of(file.path.suffix.lower(), opened.read(64))
+            found = kind_of(file.path.suffix.lower(), opened.read(64))
+        if found is None:
+            return _stored(file, store)
+        kind, note = found
+        reader = kind.read
+        assert reader is not None
     except NotRead as error:
         gap = Extract(kind=error.kind, status="unsupported", note=str(error), ours=True)
         return _Source(file.name, file.size, 0, lambda _: gap)
@@ -169,12 +190,36 @@ def _source(file: DeliveredFile) -> _Source:
 
     def read(limits: Limits) -> Extract:
         try:
-            extract = kind.read(file.path, limits)
+            extract = reader(file.path, limits)
         except (Unreadable, OSError) as error:
             return replace(_failed(error), kind=kind.name)
         return replace(extract, kind=kind.name, note="; ".join(filter(None, (note, extract.note))))
 
     return _Source(file.name, file.size, file.size, read, file.path, kind.name)
+
+
+def _stored(file: DeliveredFile, store: EvidenceStore) -> _Source:
+    """A file that a worker process reads, once for each content."""
+    try:
+        entry = store.entry(file.path)
+    except TooLarge as error:
+        gap = Extract(kind=file.path.suffix.lstrip("."), status="unsupported", note=str(error), ours=True)
+        return _Source(file.name, file.size, 0, lambda _: gap)
+    meta = entry.meta
+    if meta["status"] not in ("read", "empty"):
+        ours = meta["status"] == "unsupported" or meta.get("ours", False)
+        lost = Extract(kind=meta["kind"], status=meta["status"], note=meta["note"], ours=ours)
+        return _Source(file.name, file.size, 0, lambda _: lost, file.path)
+    notes, errors = list(meta["notes"]), meta["errors"]
+    if errors:
+        more = f" and {len(errors) - ERRORS_SHOWN} more" if len(errors) > ERRORS_SHOWN else ""
+        notes.append(f"not extracted, which does not mean not there: {'; '.join(errors[:ERRORS_SHOWN])}{more}")
+
+    def read(limits: Limits) -> Extract:
+        extract = Extract.of(entry.units(), limits, notes=notes, cut=meta["cut"])
+        return replace(extract, kind=meta["kind"], ours=extract.ours or bool(errors))
+
+    return _Source(file.name, file.size, max(1, entry.size), read, file.path, meta["kind"])
 
 
 def _once(sources: Sequence[_Source], mentions: str) -> list[_Source]:
@@ -198,8 +243,11 @@ def _repeated(source: _Source, original: str) -> _Source:
 
 
 def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
     with open_regular(path) as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
+        while chunk := opened.read(2**20):
+            digest.update(chunk)
+    return digest.hexdigest()
 
 
 def _failed(error: Unreadable | OSError) -> Extract:

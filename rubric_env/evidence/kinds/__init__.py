@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import zipfile
 from functools import cache
+from pathlib import Path
 
 from rubric_env.evidence._extract import Kind, Unreadable
 
@@ -26,6 +28,9 @@ _MAGIC = (
     (b"\x1f\x8b", "gz"),
     (b"7z\xbc\xaf\x27\x1c", "7z"),
 )
+MEMBERS = 10_000
+"""Of a zip file, looked at to tell its kind."""
+
 _CONTAINERS = frozenset({"zip", "office document"})
 """Outer forms whose inner kind only the suffix tells."""
 
@@ -45,23 +50,64 @@ def registry() -> tuple[Kind, ...]:
     return tuple(sorted((kind for module in modules for kind in module.KINDS), key=lambda kind: kind.name))
 
 
-def kind_of(suffix: str, start: bytes) -> tuple[Kind, str]:
+def kind_of(suffix: str, start: bytes) -> tuple[Kind, str] | None:
     """The reader for a file, by its first bytes and its lower-case suffix, and a note where the two disagree.
 
-    What has no reader and is not known to be anything else is tried as text. Raises NotRead for a kind that this
-    version cannot read, Unreadable for a file that is not what its name says.
+    None for what a worker process has to look into. What has no reader and is not known to be anything else is tried
+    as text. Raises NotRead for a kind that this version cannot read, Unreadable for a file that is not what its name
+    says.
     """
-    claimed = next((kind for kind in registry() if suffix in kind.suffixes), None)
-    marked = [kind for kind in registry() if start.startswith(kind.magic)]
-    actual = next((kind for kind in marked if kind is claimed), marked[0] if marked else None)
+    claimed, actual = _claimed(suffix), _marked(suffix, start)
     known = next((name for magic, name in _MAGIC if start.startswith(magic)), "")
     if actual:
-        return actual, "" if actual is claimed else f"named {suffix[:20]!r}, is {actual.name}"
+        return (
+            None if actual.units else (actual, "" if actual is claimed else f"named {suffix[:20]!r}, is {actual.name}")
+        )
+    if known in _CONTAINERS or (claimed and claimed.units):
+        return None
     if known and claimed:
         raise Unreadable(f"named {suffix}, but its content is {known}")
     if known:
-        raise NotRead(_NAMES.get(suffix, known) if known in _CONTAINERS else known)
+        raise NotRead(known)
     if claimed:
         return claimed, ""
     text = next(kind for kind in registry() if kind.name == "text")
     return text, f"named {suffix}, is plain text" if suffix in _NAMES else ""
+
+
+def identify(path: Path, suffix: str) -> tuple[Kind, str]:
+    """The same for a file that a worker looks into: containers are told apart by what they contain."""
+    with path.open("rb") as opened:
+        start = opened.read(4096)
+    claimed, actual = _claimed(suffix), _marked(suffix, start)
+    if start.startswith(b"PK\x03\x04"):
+        members = _members(path)
+        inside = [kind for kind in registry() if any(member.startswith(kind.contains) for member in members)]
+        actual = claimed if claimed in inside else next(iter(inside), actual)
+    if actual is None and claimed and not claimed.magic and not claimed.contains:
+        actual = claimed
+    if actual is not None and actual.units:
+        return actual, "" if actual is claimed else f"named {suffix!r}, is {actual.name}"
+    known = next((name for magic, name in _MAGIC if start.startswith(magic)), "")
+    if claimed and not known:
+        raise Unreadable(f"named {suffix}, but it is none")
+    if claimed and known != "office document":
+        raise Unreadable(f"named {suffix}, but its content is {known}")
+    raise NotRead(_NAMES.get(suffix, known) if known in _CONTAINERS else known)
+
+
+def _claimed(suffix: str) -> Kind | None:
+    return next((kind for kind in registry() if suffix in kind.suffixes), None)
+
+
+def _marked(suffix: str, start: bytes) -> Kind | None:
+    marked = [kind for kind in registry() if kind.magic and start.startswith(kind.magic)]
+    return next((kind for kind in marked if suffix in kind.suffixes), marked[0] if marked else None)
+
+
+def _members(path: Path) -> list[str]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.namelist()[:MEMBERS]
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError):
+        return []

@@ -1,0 +1,182 @@
+"""Extracted files by their content: blocks, votes, equal submissions and re-judging never extract twice."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+from weakref import WeakValueDictionary, finalize
+
+from rubric_env.evidence._extract import Unit
+from rubric_env.evidence._worker import CPU_SECONDS, Job
+from rubric_env.evidence._workers import WorkerDied, workers
+from rubric_env.submission import open_regular
+
+LARGEST = 256 * 2**20
+"""Bytes of a file that is read at all."""
+
+
+_TEMPORARY = "rubric-env-evidence-"
+
+KEPT = 4 * 2**30
+"""Bytes of entries above which those go that nobody used for `UNUSED` seconds."""
+
+UNUSED = 3600
+"""Twice the default deadline of a rollout: nothing that is being judged is taken away."""
+
+
+class TooLarge(Exception):
+    """The file is larger than `LARGEST`: a limit of ours."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What was extracted of one content. `folder` holds `meta.json`, `units.jsonl` and what the reader wrote."""
+
+    folder: Path
+
+    @cached_property
+    def meta(self) -> dict[str, Any]:
+        """`kind`, `status`, `note`, `notes`, `errors`, `cut`, `units` (count), `facts`; `ours` where we failed."""
+        meta: dict[str, Any] = json.loads((self.folder / "meta.json").read_text("utf-8"))
+        return meta
+
+    @property
+    def size(self) -> int:
+        """Bytes of the passages."""
+        path = self.folder / "units.jsonl"
+        return path.stat().st_size if path.exists() else 0
+
+    def units(self) -> Iterator[Unit]:
+        """The passages, one at a time: a caller holds as many as it keeps."""
+        path = self.folder / "units.jsonl"
+        if path.exists():
+            with path.open(encoding="utf-8") as stream:
+                for line in stream:
+                    yield Unit(*json.loads(line))
+
+
+class EvidenceStore:
+    """Entries under `root`, which processes may share; without one in a folder that is removed with the process.
+
+    `cpu_seconds` bound the reading of one file.
+    """
+
+    def __init__(self, root: Path | None = None, *, cpu_seconds: int = CPU_SECONDS) -> None:
+        self._cpu_seconds = cpu_seconds
+        self._given = root
+        self._locks: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
+        self._lock = threading.Lock()
+        self._added = 0
+
+    @cached_property
+    def _root(self) -> Path:
+        if self._given is not None:
+            self._given.mkdir(parents=True, exist_ok=True)
+            return self._given
+        _sweep()
+        temporary = tempfile.mkdtemp(prefix=f"{_TEMPORARY}{os.getpid()}-")
+        finalize(self, _remove, temporary, os.getpid())
+        return Path(temporary)
+
+    def entry(self, path: Path) -> Entry:
+        """The extract of a file that `read_submission` listed, made now if nobody has. Raises OSError, TooLarge."""
+        with tempfile.TemporaryDirectory(dir=self._root, prefix="new-") as made:
+            folder = Path(made)
+            suffix = path.suffix.lower() if path.suffix.isascii() and len(path.suffix) <= 12 else ""
+            copy = folder / f"file{suffix}"
+            key = f"{_copy(path, copy)}{suffix}-{version()}"
+            with self._turn(key):
+                done = self._root / key
+                if not done.exists():
+                    self._extract(Job(str(copy), suffix, made, self._cpu_seconds), folder)
+                    # Another process may have been faster; its entry is as good.
+                    _move(folder, done)
+                    self._added += 1
+                    if self._added % 100 == 0:
+                        self._shrink()
+                os.utime(done)
+            return Entry(done)
+
+    def _shrink(self) -> None:
+        """Remove what was not used for long, the oldest first, while there is too much."""
+        entries = [(path.stat().st_mtime, path) for path in self._root.iterdir() if not path.name.startswith("new-")]
+        sizes = {path: sum(file.stat().st_size for file in path.rglob("*") if file.is_file()) for _, path in entries}
+        total = sum(sizes.values())
+        for used, path in sorted(entries):
+            if total <= KEPT or used > time.time() - UNUSED:
+                break
+            shutil.rmtree(path, ignore_errors=True)
+            total -= sizes[path]
+
+    def _extract(self, job: Job, folder: Path) -> None:
+        try:
+            meta = workers().read(job)
+        except WorkerDied as died:
+            meta = {"kind": job.suffix.lstrip(".") or "unknown", "status": "unreadable", "note": str(died)}
+            meta |= {"notes": [], "errors": [], "cut": False, "units": 0, "facts": {}, "ours": died.ours}
+        (folder / "meta.json").write_text(json.dumps(meta, ensure_ascii=False), "utf-8")
+
+    def _turn(self, key: str) -> threading.Lock:
+        with self._lock:
+            return self._locks.setdefault(key, threading.Lock())
+
+
+@cache
+def default_store() -> EvidenceStore:
+    """That of this process."""
+    os.register_at_fork(after_in_child=default_store.cache_clear)
+    return EvidenceStore()
+
+
+@cache
+def version() -> str:
+    """Changes with every line of code that reads files."""
+    sources = sorted(Path(__file__).parent.rglob("*.py"))
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in sources)).hexdigest()[:12]
+
+
+def _copy(path: Path, target: Path) -> str:
+    """SHA-256 of what was copied: the policy's own processes may still write to the original."""
+    digest = hashlib.sha256()
+    with open_regular(path) as source, target.open("wb") as copy:
+        size = 0
+        while chunk := source.read(2**20):
+            size += len(chunk)
+            if size > LARGEST:
+                raise TooLarge(f"larger than {LARGEST // 2**20} MB")
+            digest.update(chunk)
+            copy.write(chunk)
+    return digest.hexdigest()
+
+
+def _move(folder: Path, done: Path) -> None:
+    staged = folder.with_name(f"{folder.name}-done")
+    folder.rename(staged)
+    folder.mkdir()
+    try:
+        staged.rename(done)
+    except OSError:
+        shutil.rmtree(staged)
+
+
+def _sweep() -> None:
+    """Remove what processes left that were killed."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_TEMPORARY}*"):
+        owner = folder.name.removeprefix(_TEMPORARY).partition("-")[0]
+        if owner.isdecimal() and not Path(f"/proc/{owner}").exists() and Path("/proc/self").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove(folder: str, owner: int) -> None:
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)

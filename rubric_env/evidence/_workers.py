@@ -1,0 +1,155 @@
+"""Worker processes that parse files: started when first needed, killed when they overstay, replaced when they die."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import queue
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import asdict
+from functools import cache
+from typing import Any
+
+from rubric_env.evidence._worker import MEMORY, Job
+
+STALLED = 4
+"""Times its CPU seconds after which a worker is given up that did not use them up: the machine is too busy."""
+
+JOBS = 100
+"""Files after which a worker is replaced, so that what libraries leak ends with it."""
+
+
+class WorkerDied(Exception):
+    """The file cost its worker. `ours`: the machine was too slow; else the file itself asks for too much."""
+
+    def __init__(self, reason: str, *, ours: bool = False) -> None:
+        super().__init__(reason)
+        self.ours = ours
+
+
+class Workers:
+    """At most `size` files are parsed at a time; callers are threads, and wait for their turn."""
+
+    def __init__(self, size: int) -> None:
+        self._free: queue.SimpleQueue[_Worker | None] = queue.SimpleQueue()
+        for _ in range(size):
+            self._free.put(None)
+
+    def read(self, job: Job) -> dict[str, Any]:
+        """The worker's result. Raises WorkerDied when the file took its worker with it."""
+        worker = self._free.get()
+        try:
+            if worker is None or not worker.alive:
+                worker = _Worker()
+            return worker.read(job)
+        finally:
+            if worker is not None and (not worker.alive or worker.jobs >= JOBS):
+                worker.stop()
+                worker = None
+            self._free.put(worker)
+
+    def stop(self) -> None:
+        """End the workers that are idle. New ones are started when they are needed."""
+        workers = []
+        with suppress(queue.Empty):
+            while True:
+                workers.append(self._free.get_nowait())
+        for worker in workers:
+            if worker is not None:
+                worker.stop()
+            self._free.put(None)
+
+
+@cache
+def workers() -> Workers:
+    """Those of this process."""
+    shared = Workers(min(2, os.cpu_count() or 1))
+    atexit.register(shared.stop)
+    os.register_at_fork(after_in_child=workers.cache_clear)
+    return shared
+
+
+class _Worker:
+    def __init__(self) -> None:
+        self.jobs = 0
+        self._home = tempfile.TemporaryDirectory(prefix="rubric-env-")
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "rubric_env.evidence._worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=self._home.name,
+            env=_environment(self._home.name),
+            start_new_session=True,
+        )
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def read(self, job: Job) -> dict[str, Any]:
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None and stdout is not None
+        self.jobs += 1
+        try:
+            stdin.write(json.dumps(asdict(job)).encode() + b"\n")
+            stdin.flush()
+            line = self._line(stdout.fileno(), STALLED * job.cpu_seconds)
+        except BrokenPipeError:
+            line = b""
+        if not line:
+            raise self._died(job.cpu_seconds)
+        result: dict[str, Any] = json.loads(line)
+        return result
+
+    def _line(self, descriptor: int, seconds: float) -> bytes:
+        """Up to the line's end; empty when the worker dies first. Raises WorkerDied when it stalls."""
+        end, received = time.monotonic() + seconds, b""
+        while not received.endswith(b"\n"):
+            ready, _, _ = select.select([descriptor], [], [], max(0.0, end - time.monotonic()))
+            if not ready:
+                self.stop()
+                raise WorkerDied(f"it was not read within {seconds:g} s on this machine", ours=True)
+            chunk = os.read(descriptor, 2**16)
+            if not chunk:
+                return b""
+            received += chunk
+        return received
+
+    def _died(self, cpu_seconds: int) -> WorkerDied:
+        code = self._process.wait()
+        self.stop()
+        if code == -signal.SIGXCPU:
+            return WorkerDied(f"reading it takes more than {cpu_seconds} s of CPU time")
+        if code == -signal.SIGKILL:
+            return WorkerDied("its reader was killed from outside", ours=True)
+        return WorkerDied(f"it crashes its reader, which may use {MEMORY // 2**20:,} MB (exit code {code})")
+
+    def stop(self) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                with suppress(BrokenPipeError):
+                    stream.close()
+        self._home.cleanup()
+
+
+def _environment(home: str) -> dict[str, str]:
+    """Nothing of ours but what Python needs: a parser that is taken over finds no secret."""
+    passed = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH", "SYSTEMROOT") if name in os.environ}
+    return {
+        **passed,
+        "HOME": home,
+        "TMPDIR": home,
+        "LANG": "C.UTF-8",
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+    }
