@@ -19,12 +19,12 @@ $(VENV)/.created:
 
 $(VENV)/.run: $(VENV)/.created $(INPUTS)
 	@echo "installing rubric-env, verifiers and the environments (about a minute)"
-	@$(PIP) install -q -c constraints.txt -e '.[classic]' $(patsubst %/pyproject.toml,-e ./%,$(ENVIRONMENTS))
+	@$(PIP) install -q -c constraints.txt -e '.[classic,office]' $(patsubst %/pyproject.toml,-e ./%,$(ENVIRONMENTS))
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.run
 	@echo "installing the tools for tests and checks"
-	@$(PIP) install -q -c constraints.txt -e '.[classic,dev]'
+	@$(PIP) install -q -c constraints.txt -e '.[classic,office,redis,dev]'
 	@touch $@
 
 $(VENV)/.llama: $(VENV)/.run

@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -17,7 +17,8 @@ from typing import Any
 from weakref import WeakValueDictionary, finalize
 
 from rubric_env.evidence._extract import Unit
-from rubric_env.evidence._worker import CPU_SECONDS, Job
+from rubric_env.evidence._soffice import NotRendered, to_pdf
+from rubric_env.evidence._worker import CPU_SECONDS, Draw, Job
 from rubric_env.evidence._workers import WorkerDied, workers
 from rubric_env.submission import open_regular
 
@@ -26,6 +27,14 @@ LARGEST = 256 * 2**20
 
 
 _TEMPORARY = "rubric-env-evidence-"
+
+PAGES = 100
+"""Of one file that are drawn."""
+
+LEAST_SECONDS = 45
+"""Below this only the structure of a file is used (SPEC 8)."""
+
+DECKS = frozenset({"pptx", "ppt", "odp"})
 
 KEPT = 4 * 2**30
 """Bytes of entries above which those go that nobody used for `UNUSED` seconds."""
@@ -63,6 +72,25 @@ class Entry:
             with path.open(encoding="utf-8") as stream:
                 for line in stream:
                     yield Unit(*json.loads(line))
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """One page: a PNG file, its number from 1, and its size in pixels."""
+
+    path: Path
+    page: int
+    width: int
+    height: int
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """The pictures of a file. `note` says what is missing and why; `ours` when that is a failure or limit of ours."""
+
+    pictures: Sequence[Picture]
+    note: str = ""
+    ours: bool = False
 
 
 class EvidenceStore:
@@ -107,6 +135,46 @@ class EvidenceStore:
                 os.utime(done)
             return Entry(done)
 
+    def pictures(self, entry: Entry, seconds: float) -> Drawing:
+        """The pages of an entry as pictures, made now if nobody has, within `seconds` of active time.
+
+        What reading the file took counts; with less than `LEAST_SECONDS` left nothing is drawn.
+        """
+        done = entry.folder / "drawing.json"
+        with self._turn(entry.folder.name):
+            if done.exists():
+                drawing = json.loads(done.read_text("utf-8"))
+            else:
+                drawing = self._draw(entry, seconds - entry.meta["seconds"])
+                if drawing["drawn"] or not drawing["ours"]:
+                    # A renderer that is missing or out of time now may be there next time.
+                    staged = done.with_suffix(f".{os.getpid()}")
+                    staged.write_text(json.dumps(drawing), "utf-8")
+                    staged.rename(done)
+        return Drawing(
+            [Picture(entry.folder / name, *size) for name, *size in drawing["drawn"]], drawing["note"], drawing["ours"]
+        )
+
+    def _draw(self, entry: Entry, seconds: float) -> dict[str, Any]:
+        kind = entry.meta["kind"]
+        slides = kind in DECKS
+        folder, stem = ("slides", "slide") if slides else ("pictures", "page")
+        if seconds < LEAST_SECONDS:
+            return {"drawn": [], "note": f"not drawn: less than {LEAST_SECONDS} s were left for it", "ours": True}
+        original = next(entry.folder.glob("file*"))
+        try:
+            pdf = original if kind == "pdf" else entry.folder / "drawing.pdf"
+            if pdf is not original:
+                to_pdf(original, pdf, seconds, slides=slides)
+            drawn = workers().do(Draw(str(pdf), str(entry.folder / folder), stem, PAGES))
+        except (NotRendered, WorkerDied) as error:
+            return {"drawn": [], "note": f"not drawn: {error}", "ours": error.ours}
+        note = f"only {PAGES} of {drawn['pages']} pages were drawn" if drawn["pages"] > PAGES else drawn["note"]
+        named = [
+            [f"{folder}/{stem}-{number:03}.png", number, width, height] for number, width, height in drawn["drawn"]
+        ]
+        return {"drawn": named, "note": note, "ours": drawn["pages"] > PAGES}
+
     def _shrink(self) -> None:
         """Remove what was not used for long, the oldest first, while there is too much."""
         entries = [(path.stat().st_mtime, path) for path in self._root.iterdir() if not path.name.startswith("new-")]
@@ -120,10 +188,11 @@ class EvidenceStore:
 
     def _extract(self, job: Job, folder: Path) -> None:
         try:
-            meta = workers().read(job)
+            meta = workers().do(job)
         except WorkerDied as died:
             meta = {"kind": job.suffix.lstrip(".") or "unknown", "status": "unreadable", "note": str(died)}
             meta |= {"notes": [], "errors": [], "cut": False, "units": 0, "facts": {}, "ours": died.ours}
+            meta["seconds"] = float(job.cpu_seconds)
         (folder / "meta.json").write_text(json.dumps(meta, ensure_ascii=False), "utf-8")
 
     def _turn(self, key: str) -> threading.Lock:

@@ -10,6 +10,7 @@ import json
 import os
 import resource
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,9 @@ CPU_SECONDS = 60
 WRITTEN = 256 * 2**20
 """Bytes of one file that a reader writes."""
 
+LONG_SIDE = 1080
+"""Pixels of a page's longer side: text of 10 pt stays legible, and a judge's endpoint does not shrink it further."""
+
 UNITS = 64 * 2**20
 """Bytes of passages kept of one file, far above what any budget shows."""
 
@@ -41,10 +45,22 @@ class Job:
     cpu_seconds: int = CPU_SECONDS
 
 
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """Draw the pages of the PDF at `path` as PNG files `{folder}/{stem}-001.png`, at most `pages` of them."""
+
+    path: str
+    folder: str
+    stem: str
+    pages: int
+    cpu_seconds: int = CPU_SECONDS
+
+
 def read(job: Job) -> dict[str, Any]:
     """What goes into `meta.json`; the passages go into `units.jsonl`."""
     from rubric_env.evidence.kinds import NotRead, identify
 
+    started = time.monotonic()
     reading = Reading(Path(job.path), Path(job.folder))
     kind_name = "unknown"
     count = 0
@@ -62,6 +78,8 @@ def read(job: Job) -> dict[str, Any]:
         status, note = "unreadable", str(error)
     except MemoryError:
         status, note = "unreadable", f"reading it needs more than {MEMORY // 2**20:,} MB of memory"
+    except ModuleNotFoundError as error:
+        status, note = "unsupported", f"reading it needs {error.name}: pip install 'rubric-env[office]'"
     except Exception as error:
         # Broken files raise anything. What came before it stays.
         count = reading.facts.pop("_units", 0)
@@ -75,8 +93,29 @@ def read(job: Job) -> dict[str, Any]:
         "errors": reading.errors,
         "cut": reading.cut,
         "units": count,
+        "seconds": round(time.monotonic() - started, 3),
         "facts": {name: value for name, value in reading.facts.items() if not name.startswith("_")},
     }
+
+
+def draw(job: Draw) -> dict[str, Any]:
+    """`pages` that the PDF has, and `drawn`: number, width and height in pixels of each page that was drawn."""
+    import pypdfium2
+
+    Path(job.folder).mkdir(parents=True, exist_ok=True)
+    try:
+        document = pypdfium2.PdfDocument(job.path)
+    except pypdfium2.PdfiumError as error:
+        return {"pages": 0, "drawn": [], "note": f"the PDF cannot be opened: {error}"}
+    drawn = []
+    for number in range(min(len(document), job.pages)):
+        page = document[number]
+        width, height = page.get_size()
+        picture = page.render(scale=LONG_SIDE / max(width, height, 1.0)).to_pil()
+        picture.save(Path(job.folder) / f"{job.stem}-{number + 1:03}.png")
+        drawn.append([number + 1, picture.width, picture.height])
+        page.close()
+    return {"pages": len(document), "drawn": drawn, "note": ""}
 
 
 def _write(units: Iterator[Unit], reading: Reading) -> int:
@@ -112,9 +151,9 @@ def main() -> None:
     os.dup2(silence, 2)
     _limit()
     for line in sys.stdin:
-        job = Job(**json.loads(line))
-        _limit_cpu(job.cpu_seconds)
-        results.write(json.dumps(read(job)) + "\n")
+        work, fields = json.loads(line)
+        _limit_cpu(fields["cpu_seconds"])
+        results.write(json.dumps(read(Job(**fields)) if work == "Job" else draw(Draw(**fields))) + "\n")
         results.flush()
 
 

@@ -17,7 +17,7 @@ from dataclasses import asdict
 from functools import cache
 from typing import Any
 
-from rubric_env.evidence._worker import MEMORY, Job
+from rubric_env.evidence._worker import MEMORY, Draw, Job
 
 STALLED = 4
 """Times its CPU seconds after which a worker is given up that did not use them up: the machine is too busy."""
@@ -42,13 +42,13 @@ class Workers:
         for _ in range(size):
             self._free.put(None)
 
-    def read(self, job: Job) -> dict[str, Any]:
+    def do(self, job: Job | Draw) -> dict[str, Any]:
         """The worker's result. Raises WorkerDied when the file took its worker with it."""
         worker = self._free.get()
         try:
             if worker is None or not worker.alive:
                 worker = _Worker()
-            return worker.read(job)
+            return worker.do(job)
         finally:
             if worker is not None and (not worker.alive or worker.jobs >= JOBS):
                 worker.stop()
@@ -94,12 +94,12 @@ class _Worker:
     def alive(self) -> bool:
         return self._process.poll() is None
 
-    def read(self, job: Job) -> dict[str, Any]:
+    def do(self, job: Job | Draw) -> dict[str, Any]:
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None and stdout is not None
         self.jobs += 1
         try:
-            stdin.write(json.dumps(asdict(job)).encode() + b"\n")
+            stdin.write(json.dumps([type(job).__name__, asdict(job)]).encode() + b"\n")
             stdin.flush()
             line = self._line(stdout.fileno(), STALLED * job.cpu_seconds)
         except BrokenPipeError:
