@@ -21,7 +21,7 @@ _ADDRESS = re.compile(
 _LABELS = {"¶": "¶", "p": "¶", "r": "row ", "l": "L", "m": "message "}
 _RANGE = re.compile(r"(.*)\[(\d+)\.\.(\d+)\]")
 _FILE = re.compile(
-    r"[\w/.-]*[\w-]\.(?:md|txt|csv|tsv|jsonl?|html?|xml|pdf|docx?|xlsx?|pptx?|ipynb|png|jpe?g|svg|zip)(?![\w/-])",
+    r"(?<![\w/.-])[\w/.-]*[\w-]\.(?:md|txt|csv|tsv|jsonl?|html?|xml|pdf|docx?|xlsx?|pptx?|ipynb|png|jpe?g|svg|zip)(?![\w/-])",
     re.IGNORECASE,
 )
 _QUOTE = re.compile(r"“([^“”]+)”|「([^「」]+)」|『([^『』]+)』|«([^«»]+)»|(?<![\w\"])\"([^\"]+)\"(?!\w)")

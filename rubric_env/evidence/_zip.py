@@ -1,0 +1,70 @@
+"""Zip containers from a stranger: names found as office programs find them, and nothing unpacked beyond its caps."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from pathlib import Path
+
+from rubric_env.evidence._extract import Unreadable
+
+MEMBERS = 50_000
+"""Files in one container: an office file has a tenth of this at most."""
+
+MEMBER_BYTES = 64 * 2**20
+"""Unpacked, of one member."""
+
+TOTAL_BYTES = 512 * 2**20
+"""Unpacked, of all members that are read."""
+
+_ENCRYPTED = 0x1
+_CHUNK = 2**20
+
+
+class Archive:
+    """The members of a zip file. Raises Unreadable when it is none, or has more members than `MEMBERS`.
+
+    Names are compared as office programs do: without case, with `/`, without a leading one.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._zip = zipfile.ZipFile(path)
+        except (zipfile.BadZipFile, ValueError, NotImplementedError, EOFError) as error:
+            raise Unreadable(f"it is no zip container, or a damaged one ({error})") from None
+        infos = self._zip.infolist()
+        if len(infos) > MEMBERS:
+            raise Unreadable(f"it holds {len(infos):,} files, more than {MEMBERS:,}")
+        self._members = {_key(info.filename): info for info in infos}
+        self._read = 0
+
+    @property
+    def members(self) -> list[zipfile.ZipInfo]:
+        """In the order of the container's directory."""
+        return list(self._members.values())
+
+    def __contains__(self, name: str) -> bool:
+        return _key(name) in self._members
+
+    def read(self, name: str, limit: int = MEMBER_BYTES) -> bytes:
+        """A member's bytes. Raises KeyError for a name that is not there, Unreadable for what cannot be unpacked."""
+        info = self._members[_key(name)]
+        if info.flag_bits & _ENCRYPTED:
+            raise Unreadable(f"{name} is encrypted")
+        limit = min(limit, TOTAL_BYTES - self._read)
+        parts, size = [], 0
+        try:
+            with self._zip.open(info) as member:
+                while chunk := member.read(_CHUNK):
+                    size += len(chunk)
+                    if size > limit:
+                        raise Unreadable(f"{name} unpacks to more than {limit // 2**20:,} MB")
+                    parts.append(chunk)
+        except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, RuntimeError, OSError) as error:
+            raise Unreadable(f"{name} cannot be unpacked ({error})") from None
+        self._read += size
+        return b"".join(parts)
+
+
+def _key(name: str) -> str:
+    return name.replace("\\", "/").lstrip("/").casefold()
