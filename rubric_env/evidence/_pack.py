@@ -15,12 +15,12 @@ from functools import cached_property
 from pathlib import Path
 
 from rubric_env.evidence._decode import clean
-from rubric_env.evidence._extract import FILE_BYTES, Extract, Limits, Unit, Unreadable
+from rubric_env.evidence._extract import FILE_BYTES, Extract, Kind, Limits, Unit, Unreadable
 from rubric_env.evidence._flags import Flag, find_flags, suspicious
 from rubric_env.evidence._resolve import Index
 from rubric_env.evidence._store import EvidenceStore, TooLarge, default_store
 from rubric_env.evidence._tokens import estimate_tokens
-from rubric_env.evidence.kinds import NotRead, kind_of
+from rubric_env.evidence.kinds import NotRead, kind_of, registry
 from rubric_env.evidence.kinds.text import paragraphs
 from rubric_env.submission import DeliveredFile, Submission, open_regular
 
@@ -176,17 +176,19 @@ def _source(file: DeliveredFile, store: EvidenceStore) -> _Source:
     try:
         with open_regular(file.path) as opened:
             found = kind_of(file.path.suffix.lower(), opened.read(64))
-        if found is None:
-            return _stored(file, store)
-        kind, note = found
-        reader = kind.read
-        assert reader is not None
+        return _direct(file, *found) if found else _stored(file, store)
     except NotRead as error:
         gap = Extract(kind=error.kind, status="unsupported", note=str(error), ours=True)
         return _Source(file.name, file.size, 0, lambda _: gap)
     except (Unreadable, OSError) as error:
         failed = _failed(error)
         return _Source(file.name, file.size, 0, lambda _: failed)
+
+
+def _direct(file: DeliveredFile, kind: Kind, note: str) -> _Source:
+    """Text, which is read where it lies."""
+    reader = kind.read
+    assert reader is not None
 
     def read(limits: Limits) -> Extract:
         try:
@@ -206,6 +208,8 @@ def _stored(file: DeliveredFile, store: EvidenceStore) -> _Source:
         gap = Extract(kind=file.path.suffix.lstrip("."), status="unsupported", note=str(error), ours=True)
         return _Source(file.name, file.size, 0, lambda _: gap)
     meta = entry.meta
+    if meta["status"] == "text":
+        return _direct(file, next(kind for kind in registry() if kind.name == meta["kind"]), meta["note"])
     if meta["status"] not in ("read", "empty"):
         ours = meta["status"] == "unsupported" or meta.get("ours", False)
         lost = Extract(kind=meta["kind"], status=meta["status"], note=meta["note"], ours=ours)

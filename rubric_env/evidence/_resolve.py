@@ -21,7 +21,9 @@ _ADDRESS = re.compile(
 _LABELS = {"¶": "¶", "p": "¶", "r": "row ", "l": "L", "m": "message "}
 _RANGE = re.compile(r"(.*)\[(\d+)\.\.(\d+)\]")
 _FILE = re.compile(
-    r"(?<![\w/.-])[\w/.-]*[\w-]\.(?:md|txt|csv|tsv|jsonl?|html?|xml|pdf|docx?|xlsx?|pptx?|ipynb|png|jpe?g|svg|zip)(?![\w/-])",
+    # From the start of a name only: from each of its letters anew would take forever on a long one.
+    r"(?<![\w/.-])[\w/.-]*[\w-]"
+    r"\.(?:md|txt|csv|tsv|jsonl?|html?|xml|pdf|docx?|xlsx?|pptx?|ipynb|png|jpe?g|svg|zip)(?![\w/-])",
     re.IGNORECASE,
 )
 _QUOTE = re.compile(r"“([^“”]+)”|「([^「」]+)」|『([^『』]+)』|«([^«»]+)»|(?<![\w\"])\"([^\"]+)\"(?!\w)")
@@ -48,6 +50,7 @@ class Index:
             for start in range(len(parts)):
                 self._known.setdefault("/".join(parts[start:]), []).append(name)
         self._longest_first = sorted(self._known, key=len, reverse=True)
+        self._reach = max(map(len, self._known), default=0) + NEARBY
         self._words = "\0".join(_bare(text) for text in words)
 
     def resolves(self, reference: str) -> bool:
@@ -56,7 +59,7 @@ class Index:
 
     def _addresses(self, text: str) -> Iterator[bool]:
         for match in _ADDRESS.finditer(text):
-            before = text[: match.start()].rstrip(" ([,:").casefold()
+            before = text[max(0, match.start() - self._reach) : match.start()].rstrip(" ([,:").casefold()
             name = next((name for name in self._longest_first if before.endswith(name)), None)
             if match["kind"] != "¶" and not (match["mark"] and name):
                 continue

@@ -69,9 +69,11 @@ def read(job: Job) -> dict[str, Any]:
         kind_name = kind.name
         if note:
             reading.note(note)
-        assert kind.units is not None
-        count = _write(kind.units(reading), reading)
-        status, note = "read" if count else "empty", ""
+        if kind.units is None:
+            status, note = "text", note
+        else:
+            count = _write(kind.units(reading), reading)
+            status, note = "read" if count else "empty", ""
     except NotRead as error:
         kind_name, status, note = error.kind, "unsupported", str(error)
     except Unreadable as error:

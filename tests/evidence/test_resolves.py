@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 REPORT = """# Market report
@@ -110,3 +112,10 @@ def test_section_4_a_quote_across_the_pieces_of_a_long_paragraph_resolves(pack_o
     pack = pack_of({"long.md": text})
     assert len(pack.extracts[0].units) > 5
     assert all(pack.resolves(f'It says "{text[start : start + 60]}"') for start in range(0, len(text) - 60, 97))
+
+
+@pytest.mark.parametrize("piece", ["x", "x.y", "/", "a.md.", "¶1-", "row 1 to ", "$.a", '$["', '"a ', "“a", "no ", "1"])
+def test_a_citation_that_never_ends_is_looked_up_in_linear_time(pack, piece):
+    start = time.perf_counter()
+    pack.resolves(piece * 50_000)
+    assert time.perf_counter() - start < 10  # well under a second; from each letter anew it would be minutes

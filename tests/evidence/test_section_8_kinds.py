@@ -181,8 +181,8 @@ def test_section_8_control_characters_and_lone_surrogates_are_made_visible(extra
         ("files.zip", b"PK\x03\x04rest", "zip"),
         ("unknown", b"PK\x03\x04rest", "zip"),
         ("old.doc", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1rest", "doc"),
-        ("paper.pdf", b"%PDF-1.7\n", "pdf"),
-        ("paper", b"%PDF-1.7\n", "pdf"),
+        ("files.7z", b"7z\xbc\xaf\x27\x1crest", "7z"),
+        ("files", b"7z\xbc\xaf\x27\x1crest", "7z"),
         ("chart.png", b"\x89PNG\r\n\x1a\nrest", "image"),
         ("chart.jpg", b"\xff\xd8\xff\xe0rest", "image"),
     ],
@@ -204,7 +204,7 @@ def test_section_8_a_kind_without_a_reader_is_named_as_a_gap_of_ours(pack_of, na
 @pytest.mark.parametrize(
     ("name", "content", "why"),
     [
-        ("report.md", b"%PDF-1.7\n", "named .md, but its content is pdf"),
+        ("report.md", b"7z\xbc\xaf\x27\x1crest", "named .md, but its content is 7z"),
         ("report.md", b"\x89PNG\r\n\x1a\nrest", "named .md, but its content is image"),
         ("data.csv", b"PK\x03\x04rest", "named .csv, but its content is zip"),
         ("report.md", bytes(range(256)) * 8, "binary data, not text"),

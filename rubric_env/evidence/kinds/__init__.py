@@ -71,12 +71,14 @@ def kind_of(suffix: str, start: bytes) -> tuple[Kind, str] | None:
         raise NotRead(known)
     if claimed:
         return claimed, ""
-    text = next(kind for kind in registry() if kind.name == "text")
-    return text, f"named {suffix}, is plain text" if suffix in _NAMES else ""
+    return _text(), f"named {suffix}, is plain text" if suffix in _NAMES else ""
 
 
 def identify(path: Path, suffix: str) -> tuple[Kind, str]:
-    """The same for a file that a worker looks into: containers are told apart by what they contain."""
+    """The same for a file that a worker looks into: containers are told apart by what they contain.
+
+    What is nothing else is text, which the parent reads.
+    """
     with path.open("rb") as opened:
         start = opened.read(4096)
     claimed, actual = _claimed(suffix), _marked(suffix, start)
@@ -90,10 +92,14 @@ def identify(path: Path, suffix: str) -> tuple[Kind, str]:
         return actual, "" if actual is claimed else f"named {suffix!r}, is {actual.name}"
     known = next((name for magic, name in _MAGIC if start.startswith(magic)), "")
     if claimed and not known:
-        raise Unreadable(f"named {suffix}, but it is none")
+        return _text(), f"named {suffix}, is plain text"
     if claimed and known != "office document":
         raise Unreadable(f"named {suffix}, but its content is {known}")
     raise NotRead(_NAMES.get(suffix, known) if known in _CONTAINERS else known)
+
+
+def _text() -> Kind:
+    return next(kind for kind in registry() if kind.name == "text")
 
 
 def _claimed(suffix: str) -> Kind | None:
