@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rubric_env.evidence._extract import Unit
+from rubric_env.evidence._extract import Unit, Unreadable
 
 
 @dataclass(slots=True)
@@ -32,7 +32,7 @@ class Reading:
 
     def lost(self, address: str, error: object) -> None:
         """A part that could not be extracted although the file opens. What is not extracted may still be there."""
-        name = type(error).__name__ if isinstance(error, BaseException) else ""
+        name = type(error).__name__ if isinstance(error, BaseException) and not isinstance(error, Unreadable) else ""
         self.errors.append(f"{address}: {': '.join(filter(None, (name, str(error))))}"[:300])
 
     def skipped(self, text: str) -> None:

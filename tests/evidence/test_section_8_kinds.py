@@ -176,15 +176,10 @@ def test_section_8_control_characters_and_lone_surrogates_are_made_visible(extra
 @pytest.mark.parametrize(
     ("name", "content", "kind"),
     [
-        ("deck.pptx", b"PK\x03\x04rest", "pptx"),
-        ("book.xlsx", b"PK\x03\x04rest", "xlsx"),
-        ("files.zip", b"PK\x03\x04rest", "zip"),
-        ("unknown", b"PK\x03\x04rest", "zip"),
+        ("logs.gz", b"\x1f\x8brest", "gz"),
         ("old.doc", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1rest", "doc"),
         ("files.7z", b"7z\xbc\xaf\x27\x1crest", "7z"),
         ("files", b"7z\xbc\xaf\x27\x1crest", "7z"),
-        ("chart.png", b"\x89PNG\r\n\x1a\nrest", "image"),
-        ("chart.jpg", b"\xff\xd8\xff\xe0rest", "image"),
     ],
 )
 def test_section_8_a_kind_without_a_reader_is_named_as_a_gap_of_ours(pack_of, name, content, kind):
@@ -205,8 +200,7 @@ def test_section_8_a_kind_without_a_reader_is_named_as_a_gap_of_ours(pack_of, na
     ("name", "content", "why"),
     [
         ("report.md", b"7z\xbc\xaf\x27\x1crest", "named .md, but its content is 7z"),
-        ("report.md", b"\x89PNG\r\n\x1a\nrest", "named .md, but its content is image"),
-        ("data.csv", b"PK\x03\x04rest", "named .csv, but its content is zip"),
+        ("data.csv", b"\x1f\x8brest", "named .csv, but its content is gz"),
         ("report.md", bytes(range(256)) * 8, "binary data, not text"),
         ("data.json", b"\x00\x01\x02\x03", "binary data, not text"),
         ("model.bin", bytes(range(256)) * 8, "binary data, not text"),

@@ -85,7 +85,10 @@ def identify(path: Path, suffix: str) -> tuple[Kind, str]:
     if start.startswith(b"PK\x03\x04"):
         members = _members(path)
         inside = [kind for kind in registry() if any(member.startswith(kind.contains) for member in members)]
-        actual = claimed if claimed in inside else next(iter(inside), actual)
+        if claimed in inside or (claimed and claimed.contains and not members):
+            actual = claimed  # whose reader says best what is wrong with a container that does not open
+        else:
+            actual = next(iter(inside), actual)
     if actual is None and claimed and not claimed.magic and not claimed.contains:
         actual = claimed
     if actual is not None and actual.units:
