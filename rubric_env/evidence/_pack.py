@@ -13,12 +13,14 @@ from dataclasses import dataclass, replace
 from errno import EACCES, EINVAL, ELOOP, ENOTDIR, EPERM
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 from rubric_env.evidence._decode import clean
 from rubric_env.evidence._extract import FILE_BYTES, Extract, Kind, Limits, Unit, Unreadable
 from rubric_env.evidence._flags import Flag, find_flags, suspicious
 from rubric_env.evidence._resolve import Index
-from rubric_env.evidence._store import EvidenceStore, TooLarge, default_store
+from rubric_env.evidence._sights import MOST, TOKENS, Sight, Sights, look
+from rubric_env.evidence._store import Entry, EvidenceStore, TooLarge, default_store
 from rubric_env.evidence._tokens import estimate_tokens
 from rubric_env.evidence.kinds import NotRead, kind_of, registry
 from rubric_env.evidence.kinds.text import paragraphs
@@ -63,7 +65,7 @@ _POLICY_MESSAGE = re.compile(r"(?:assistant|text)\b")
 class EvidencePack:
     """What a judge is shown, the same for all blocks of a rollout and for equal submissions.
 
-    `flags` are passages that address the judge, `notes` what was skipped before reading, `pages` the pictures rendered.
+    `flags` are passages that address the judge, `notes` what was skipped before reading. `sights` are the pictures.
     `reference` is text that a verdict may quote although the policy did not write it.
     """
 
@@ -72,7 +74,12 @@ class EvidencePack:
     notes: tuple[str, ...] = ()
     flags: tuple[Flag, ...] = ()
     reference: str = ""
-    pages: int = 0
+    sights: tuple[Sight, ...] = ()
+
+    @property
+    def pages(self) -> int:
+        """Pictures shown."""
+        return len(self.sights)
 
     @property
     def ours(self) -> bool:
@@ -87,7 +94,7 @@ class EvidencePack:
     @cached_property
     def tokens(self) -> int:
         """Estimated tokens of everything shown."""
-        return estimate_tokens(self.text("\0"))
+        return estimate_tokens(self.text("\0")) + TOKENS * len(self.sights)
 
     def text(self, marker: str) -> str:
         """The evidence section of a prompt, without its heading.
@@ -114,6 +121,9 @@ class EvidencePack:
     @cached_property
     def _index(self) -> Index:
         labels = {extract.name: {unit.label for unit in extract.units} for extract in self.extracts}
+        for sight in self.sights:
+            name, _, label = sight.address.rpartition("#")
+            labels[name].add(label)
         labels |= {extract.name: labels[extract.same_as] for extract in self.extracts if extract.same_as}
         words = ("".join(unit.text for unit in extract.units) for extract in self.extracts)
         return Index(labels, [*words, self.reference, self.text("\0")])
@@ -126,6 +136,8 @@ def build_pack(
     named: Sequence[str] = (),
     reference: str = "",
     store: EvidenceStore | None = None,
+    sights: Literal["none", "some", "all"] = "none",
+    seconds: float = 180.0,
 ) -> EvidencePack:
     """Read a submission within `budget_tokens` (estimated).
 
@@ -133,6 +145,9 @@ def build_pack(
     by the others. Equal files are shown once. Text is read in the caller's thread, in time linear in at most
     `TOTAL_BYTES`; other kinds in worker processes, once for each content of the `store`. Nothing that a policy delivers
     makes it raise; files that cannot be read are in the pack with the reason.
+
+    `sights`: "some" adds pictures, decks and pages without text as pictures, "all" the pages of every file that can be
+    drawn. Drawing one file may take `seconds` of active time.
     """
     mentions = "\n".join(named).casefold()
     store = store or default_store()
@@ -142,6 +157,12 @@ def build_pack(
     words = _words(submission)
     first = [source for source in sources if _mentioned(source.name, mentions)]
     rest = [source for source in sources if not _mentioned(source.name, mentions)]
+    seen = Sights()
+    if sights != "none":
+        most = min(MOST, budget_tokens // 2 // TOKENS)
+        files = [(source.name, source.entry) for source in (*first, *rest) if source.entry is not None]
+        seen = look(files, store, most=most, seconds=seconds, everything=sights == "all")
+        budget_tokens -= TOKENS * len(seen.shown)
     budget = budget_tokens - min(FRAME_TOKENS * (len(sources) + 1), budget_tokens // 2)
     kept = int(min(UNNAMED_SHARE * budget, sum(source.size for source in rest)))
     file_bytes = min(FILE_BYTES, TOTAL_BYTES // max(1, len(sources)))
@@ -150,10 +171,11 @@ def build_pack(
     extracts = (*shown[: len(first)], *_read_all(rest, budget - spent, file_bytes), *shown[len(first) :])
     return EvidencePack(
         delivered=_delivered(submission),
-        extracts=extracts,
+        extracts=tuple(map(seen.noted, extracts)),
         notes=submission.notes,
         flags=tuple(flag for extract in extracts for flag in _flags(extract)),
         reference=reference,
+        sights=seen.shown,
     )
 
 
@@ -170,6 +192,7 @@ class _Source:
     read: Callable[[Limits], Extract]
     path: Path | None = None
     kind: str = ""
+    entry: Entry | None = None
 
 
 def _source(file: DeliveredFile, store: EvidenceStore) -> _Source:
@@ -213,7 +236,7 @@ def _stored(file: DeliveredFile, store: EvidenceStore) -> _Source:
     if meta["status"] not in ("read", "empty"):
         ours = meta["status"] == "unsupported" or meta.get("ours", False)
         lost = Extract(kind=meta["kind"], status=meta["status"], note=meta["note"], ours=ours)
-        return _Source(file.name, file.size, 0, lambda _: lost, file.path)
+        return _Source(file.name, file.size, 0, lambda _: lost, file.path, meta["kind"], entry)
     notes, errors = list(meta["notes"]), meta["errors"]
     if errors:
         more = f" and {len(errors) - ERRORS_SHOWN} more" if len(errors) > ERRORS_SHOWN else ""
@@ -223,7 +246,7 @@ def _stored(file: DeliveredFile, store: EvidenceStore) -> _Source:
         extract = Extract.of(entry.units(), limits, notes=notes, cut=meta["cut"])
         return replace(extract, kind=meta["kind"], ours=extract.ours or bool(errors))
 
-    return _Source(file.name, file.size, max(1, entry.size), read, file.path, meta["kind"])
+    return _Source(file.name, file.size, max(1, entry.size), read, file.path, meta["kind"], entry)
 
 
 def _once(sources: Sequence[_Source], mentions: str) -> list[_Source]:

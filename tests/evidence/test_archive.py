@@ -19,19 +19,25 @@ def archive(members: dict[str, bytes]) -> bytes:
 def test_section_8_members_are_listed_and_read_under_their_names(pack_of) -> None:
     inner = archive({"deep/a.txt": b"deep text"})
     pack = pack_of(
-        {"all.zip": archive({"报告.md": "# 标题".encode(), "in.zip": inner, "../../e.csv": b"a,b", "d/": b""})}
+        {
+            "all.zip": archive(
+                {"报告.md": "# 标题".encode(), "in.zip": inner, "../../e.csv": b"a,b", "d/": b"", "LICENSE": b"free"}
+            )
+        }
     )
     (extract,) = pack.extracts
     assert [(unit.label, unit.text) for unit in extract.units] == [
         ("报告.md", "8 bytes"),
         ("in.zip", f"{len(inner)} bytes"),
         ("../../e.csv", "3 bytes"),
+        ("LICENSE", "4 bytes"),
         ("报告.md!¶1", "# 标题"),
         ("in.zip!deep/a.txt", "9 bytes"),
         ("in.zip!deep/a.txt!¶1", "deep text"),
         ("../../e.csv!row 1", "a,b"),
+        ("LICENSE!¶1", "free"),
     ]
-    assert extract.note.startswith("3 files, ") and extract.note.endswith("in.zip: 1 files, 9 bytes unpacked")
+    assert extract.note.startswith("4 files, ") and extract.note.endswith("in.zip: 1 files, 9 bytes unpacked")
     assert not extract.ours
 
 

@@ -55,7 +55,7 @@ def _member(path: Path, name: str, reading: Reading, depth: int) -> Iterator[Uni
     from rubric_env.evidence.kinds import NotRead, identify, kind_of
 
     suffix = path.suffix
-    folder = path.with_suffix(f"{suffix}-read")
+    folder = path.with_name(f"{path.name}-read")
     folder.mkdir()
     inside = Reading(path, folder)
     try:
