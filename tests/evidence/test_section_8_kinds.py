@@ -23,7 +23,7 @@ def test_section_8_markdown_is_shown_by_paragraphs_as_it_was_written(extract_of)
     assert extract.text == "[¶1] # Title\n[¶2] First line\nsecond line\n[¶3]     indented code\n- item"
 
 
-@pytest.mark.parametrize("name", ["notes.txt", "script.py", "Makefile", "page.html"])
+@pytest.mark.parametrize("name", ["notes.txt", "Makefile", "page.unknown"])
 def test_section_8_other_text_is_shown_as_text(extract_of, name):
     extract = extract_of(name, "all: build\n\nbuild: <b>now</b>")
     assert units(extract) == {"¶1": "all: build", "¶2": "build: <b>now</b>"}
