@@ -28,6 +28,9 @@ _MAGIC = (
     (b"\x1f\x8b", "gz"),
     (b"7z\xbc\xaf\x27\x1c", "7z"),
 )
+_ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
+"""The stream that an office file with a password keeps its content in."""
+
 MEMBERS = 10_000
 """Of a zip file, looked at to tell its kind."""
 
@@ -94,6 +97,8 @@ def identify(path: Path, suffix: str) -> tuple[Kind, str]:
     if actual is not None and actual.units:
         return actual, "" if actual is claimed else f"named {suffix!r}, is {actual.name}"
     known = next((name for magic, name in _MAGIC if start.startswith(magic)), "")
+    if claimed and claimed.contains and known == "office document" and _ENCRYPTED in path.read_bytes():
+        raise Unreadable("it is encrypted: a password is needed")
     if claimed and not known:
         return _text(), f"named {suffix}, is plain text"
     if claimed and known != "office document":
