@@ -31,7 +31,10 @@ def chart(root: Element) -> list[str]:
             lines.append(f"categories: {_listed(categories)}")
             before = categories
         name = "".join(_points(series, "tx")) or f"series {number}"
-        lines.append(f"{name}: {_listed(_points(series, 'val', 'yVal'))}")
+        values = _points(series, "val", "yVal")
+        # A file whose chart was never drawn holds no values, but says where they are.
+        where = ", ".join(reference.text or "" for reference in series.iter(f"{C}f"))
+        lines.append(f"{name}: {_listed(values)}" if values else f"{name}: no values kept, of {where or 'nothing'}")
         if sizes := _points(series, "bubbleSize"):
             lines.append(f"{name}, sizes: {_listed(sizes)}")
     lines += [f"values: {words}" for element in root.iter(f"{_EXTENDED}lvl") if (words := _levels(element))]

@@ -141,8 +141,8 @@ class Kind:
 
     `suffixes` are in lower case with their dot, `magic` are first bytes. `read` gets an absolute path, opens it through
     `open_regular`, and returns an Extract without name, kind and size; it raises Unreadable or OSError. A kind whose
-    parser is worth attacking has `units` instead, which runs in a worker process; `contains` are members of a zip file
-    that tell this kind from others.
+    parser is worth attacking has `units` instead, which runs in a worker process; `contains` are beginnings of names of
+    members of a container (zip, or a binary office file) that tell this kind from others.
     """
 
     name: str

@@ -64,11 +64,15 @@ class Package:
 
     def xml(self, part: str, *, recover: bool = False) -> Element:
         """A root element, in the usual namespaces. Raises KeyError for a missing part, Unreadable for a broken one."""
+        return parse(self.bytes(part), recover=recover)
+
+    def bytes(self, part: str) -> bytes:
+        """A part in the usual namespaces."""
         data = self.archive.read(part)
         if b"purl.oclc.org" in data:
             for strict, transitional in _STRICT.items():
                 data = data.replace(strict, transitional)
-        return parse(data, recover=recover)
+        return data
 
     def relationships(self, part: str = "") -> dict[str, Relationship]:
         """Of a part, or of the package, by id; empty where there are none or they cannot be read."""

@@ -16,6 +16,18 @@ DEPTH = 200
 _SPACE_BEFORE = re.compile(rb"^\s+(?=<)")
 
 
+def parser() -> dict[str, Any]:
+    """Arguments of lxml's parsers that read XML of strangers."""
+    return {
+        "resolve_entities": False,
+        "no_network": True,
+        "load_dtd": False,
+        "huge_tree": False,
+        "remove_comments": True,
+        "remove_pis": True,
+    }
+
+
 def parse(data: bytes, *, recover: bool = False) -> etree._Element:
     """The root element. Raises Unreadable when it does not parse, or is nested deeper than `DEPTH`.
 
@@ -23,17 +35,8 @@ def parse(data: bytes, *, recover: bool = False) -> etree._Element:
     """
     from lxml import etree
 
-    parser: Any = etree.XMLParser(
-        resolve_entities=False,
-        no_network=True,
-        load_dtd=False,
-        huge_tree=False,
-        recover=recover,
-        remove_comments=True,
-        remove_pis=True,
-    )
     try:
-        root = etree.fromstring(_SPACE_BEFORE.sub(b"", data), parser)
+        root = etree.fromstring(_SPACE_BEFORE.sub(b"", data), etree.XMLParser(recover=recover, **parser()))
     except (etree.XMLSyntaxError, ValueError) as error:
         raise Unreadable(f"its XML does not parse ({error})") from None
     if root is None:

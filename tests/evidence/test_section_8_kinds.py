@@ -177,7 +177,8 @@ def test_section_8_control_characters_and_lone_surrogates_are_made_visible(extra
     ("name", "content", "kind"),
     [
         ("logs.gz", b"\x1f\x8brest", "gz"),
-        ("old.doc", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1rest", "doc"),
+        ("old.doc", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + "WordDocument".encode("utf-16-le"), "doc"),
+        ("old", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + "PowerPoint Document".encode("utf-16-le"), "ppt"),
         ("files.7z", b"7z\xbc\xaf\x27\x1crest", "7z"),
         ("files", b"7z\xbc\xaf\x27\x1crest", "7z"),
     ],

@@ -17,10 +17,17 @@ _NAMES = {
 }
 """What is known by suffix though no reader is here yet."""
 
+_LEGACY = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_LEGACY_KINDS = (("WordDocument", "doc"), ("PowerPoint Document", "ppt"))
+"""Binary office files without a reader, by the stream that holds their content."""
+
+_ENCRYPTED = "EncryptedPackage"
+"""The stream that an office file with a password keeps its content in."""
+
 _MAGIC = (
     (b"%PDF-", "pdf"),
     (b"PK\x03\x04", "zip"),
-    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "office document"),
+    (_LEGACY, "office document"),
     (b"\x89PNG\r\n\x1a\n", "image"),
     (b"\xff\xd8\xff", "image"),
     (b"GIF87a", "image"),
@@ -28,9 +35,6 @@ _MAGIC = (
     (b"\x1f\x8b", "gz"),
     (b"7z\xbc\xaf\x27\x1c", "7z"),
 )
-_ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
-"""The stream that an office file with a password keeps its content in."""
-
 MEMBERS = 10_000
 """Of a zip file, looked at to tell its kind."""
 
@@ -92,16 +96,22 @@ def identify(path: Path, suffix: str) -> tuple[Kind, str]:
             actual = claimed  # whose reader says best what is wrong with a container that does not open
         else:
             actual = next(iter(inside), actual)
+    if start.startswith(_LEGACY):
+        data = path.read_bytes()
+        if _stream(_ENCRYPTED) in data:
+            raise Unreadable("it is encrypted: a password is needed")
+        inside = [kind for kind in registry() if any(_stream(name) in data for name in kind.contains)]
+        if not inside:
+            raise NotRead(next((kind for name, kind in _LEGACY_KINDS if _stream(name) in data), "office document"))
+        actual = claimed if claimed in inside else inside[0]
     if actual is None and claimed and not claimed.magic and not claimed.contains:
         actual = claimed
     if actual is not None and actual.units:
         return actual, "" if actual is claimed else f"named {suffix!r}, is {actual.name}"
     known = next((name for magic, name in _MAGIC if start.startswith(magic)), "")
-    if claimed and claimed.contains and known == "office document" and _ENCRYPTED in path.read_bytes():
-        raise Unreadable("it is encrypted: a password is needed")
     if claimed and not known:
         return _text(), f"named {suffix}, is plain text"
-    if claimed and known != "office document":
+    if claimed:
         raise Unreadable(f"named {suffix}, but its content is {known}")
     raise NotRead(_NAMES.get(suffix, known) if known in _CONTAINERS else known)
 
@@ -119,9 +129,18 @@ def _marked(suffix: str, start: bytes) -> Kind | None:
     return next((kind for kind in marked if suffix in kind.suffixes), marked[0] if marked else None)
 
 
+def _stream(name: str) -> bytes:
+    """How the directory of a binary office file spells a name."""
+    return name.encode("utf-16-le")
+
+
 def _members(path: Path) -> list[str]:
+    """Names of members, and the media type that an OpenDocument file keeps in one of them."""
     try:
         with zipfile.ZipFile(path) as archive:
-            return archive.namelist()[:MEMBERS]
+            names = archive.namelist()[:MEMBERS]
+            if "mimetype" in names and archive.getinfo("mimetype").file_size < 200:
+                names.append(f"mimetype:{archive.read('mimetype').decode('latin-1')}")
+            return names
     except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError):
         return []

@@ -1,0 +1,275 @@
+"""The parts of a deck: slides in their order, what they inherit from, comments and sections."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from rubric_env.evidence._extract import Unreadable
+from rubric_env.evidence._ooxml import A, P, Package, R, Relationship, children, descendants
+from rubric_env.evidence._pptx_geometry import Box, Frame, frame, points
+from rubric_env.evidence._pptx_look import Look
+
+if TYPE_CHECKING:
+    from lxml.etree import _Element as Element
+
+    from rubric_env.evidence._reading import Reading
+
+MAIN = "ppt/presentation.xml"
+
+SLIDES = 1000
+"""Slides of one deck that are read."""
+
+_SLIDE_PART = re.compile(r"ppt/slides/slide(\d+)\.xml", re.IGNORECASE)
+_P14 = "{http://schemas.microsoft.com/office/powerpoint/2010/main}"
+_P15 = "{http://schemas.microsoft.com/office/powerpoint/2012/main}"
+_P188 = "{http://schemas.microsoft.com/office/powerpoint/2018/8/main}"
+
+_FAMILIES = {"ctrTitle": "title", "subTitle": "body", "obj": "body", "": "body"}
+"""Placeholders that take after another of the master."""
+
+_FOR_FOOTERS = ("dt", "ftr", "sldNum", "hdr")
+
+
+@dataclass
+class Sheet:
+    """A slide, a layout or a master, with what it takes after."""
+
+    part: str
+    root: Element
+    links: dict[str, Relationship]
+    look: Look
+    parent: Sheet | None = None
+
+    @property
+    def chain(self) -> Iterator[Sheet]:
+        """Itself, its layout, its master."""
+        sheet: Sheet | None = self
+        while sheet is not None:
+            yield sheet
+            sheet = sheet.parent
+
+    @property
+    def name(self) -> str:
+        common = self.root.find(f"{P}cSld")
+        return (common.get("name") or "") if common is not None else ""
+
+    @property
+    def shapes(self) -> Element | None:
+        return self.root.find(f"{P}cSld/{P}spTree")
+
+    def takes_after(self, placeholder: Element) -> list[Element]:
+        """The placeholders of layout and master that one on this sheet inherits from, the nearest first."""
+        found = []
+        wanted = placeholder
+        for number, sheet in enumerate(self.chain):
+            if number and (match := sheet._match(wanted)) is not None:
+                found.append(match[0])
+                wanted = match[1]
+        return found
+
+    def _match(self, wanted: Element) -> tuple[Element, Element] | None:
+        kind, index = wanted.get("type", ""), wanted.get("idx", "0")
+        family = _FAMILIES.get(kind, kind)
+        best = None
+        for shape, mark in self._placeholders:
+            other = mark.get("type", "")
+            # The master has one of each family; on a layout the number tells several bodies apart.
+            if self.parent is not None and mark.get("idx", "0") == index and kind not in _FOR_FOOTERS:
+                return shape, mark
+            if best is None and _FAMILIES.get(other, other) == family:
+                best = shape, mark
+        return best
+
+    @cached_property
+    def _placeholders(self) -> list[tuple[Element, Element]]:
+        if self.shapes is None:
+            return []
+        found = ((shape, placeholder_of(shape)) for shape in descendants(self.shapes, f"{P}sp", f"{P}pic"))
+        return [(shape, mark) for shape, mark in found if mark is not None]
+
+
+class Comment(NamedTuple):
+    label: str
+    text: str
+    mark: str
+
+
+@dataclass
+class Entry:
+    """One slide in the order of the presentation: its part, and its id there."""
+
+    part: str
+    identity: str = ""
+
+
+@dataclass
+class Deck:
+    """Raises Unreadable when it holds nothing of a presentation. `broken` says what is wrong with the list of slides."""
+
+    package: Package
+    reading: Reading
+    broken: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._sheets: dict[str, Sheet | None] = {}
+        try:
+            self.main = self.package.main(MAIN)
+            self._root: Element | None = self.package.xml(self.main)
+        except Unreadable as error:
+            self.main, self._root = MAIN, None
+            if MAIN in self.package:
+                self._root = self.package.xml(MAIN, recover=True)
+            self.reading.lost("the presentation", error)
+        self.links = self.package.relationships(self.main)
+
+    @cached_property
+    def size(self) -> Box:
+        """Of a slide; 10 × 7.5 inches when the file does not say."""
+        element = self._root.find(f"{P}sldSz") if self._root is not None else None
+        width, height = (points(element.get(name)) if element is not None else None for name in ("cx", "cy"))
+        return Box(0, 0, width or 720.0, height or 540.0)
+
+    @property
+    def text_style(self) -> Element | None:
+        return self._root.find(f"{P}defaultTextStyle") if self._root is not None else None
+
+    @cached_property
+    def slides(self) -> list[Entry]:
+        """In the order shown. Entries that lead nowhere take the slide parts that no entry names, in their order."""
+        names = (info.filename.replace("\\", "/").lstrip("/") for info in self.package.archive.members)
+        parts = [name for _, name in sorted((int(m[1]), name) for name in names if (m := _SLIDE_PART.fullmatch(name)))]
+        listed = [Entry(self._target(entry), entry.get("id") or "") for entry in self._listed]
+        seen: set[str] = set()
+        for entry in listed:
+            if entry.part.casefold() in seen:
+                entry.part = ""  # no slide is shown twice; a list that says so is as broken as one that leads nowhere
+            seen.add(entry.part.casefold())
+        left = [part for part in parts if part.casefold() not in seen]
+        lost = [entry for entry in listed if not entry.part]
+        if not listed and left:
+            self.broken.append("its list of slides is missing: they are in the order of their file numbers")
+            listed, left = [Entry(part) for part in left], []
+        elif lost:
+            self.broken.append(f"its list of slides is broken: {len(lost)} of {len(listed)} entries lead to no slide")
+            for entry, part in zip(lost, left, strict=False):
+                entry.part = part
+            left = left[len(lost) :]
+        if left:
+            self.broken.append(f"{len(left)} slides in the file are not part of the presentation, and not read")
+        return listed
+
+    @property
+    def _listed(self) -> list[Element]:
+        return list(descendants(self._root, f"{P}sldId")) if self._root is not None else []
+
+    def _target(self, entry: Element) -> str:
+        link = self.links.get(entry.get(f"{R}id") or "")
+        real = link is not None and link.kind == "slide" and not link.external and link.target in self.package
+        return link.target if link is not None and real else ""
+
+    def sections(self) -> Iterator[tuple[str, list[int]]]:
+        """Their names, with the numbers of their slides."""
+        numbers = {entry.identity: number for number, entry in enumerate(self.slides, 1)}
+        for section in self._root.iter(f"{_P14}section") if self._root is not None else ():
+            members = [numbers[one.get("id", "")] for one in section.iter(f"{_P14}sldId") if one.get("id") in numbers]
+            yield section.get("name") or "", members
+
+    def slide(self, part: str, address: str) -> Sheet:
+        """Raises KeyError or Unreadable when nothing of it can be read."""
+        return self._sheet(part, address, ("slideLayout", "slideMaster"))
+
+    def _sheet(self, part: str, address: str, above: tuple[str, ...]) -> Sheet:
+        try:
+            root = self.package.xml(part)
+        except Unreadable as error:
+            root = self.package.xml(part, recover=True)
+            self.reading.lost(f"the end of {address}", error)
+        links = self.package.relationships(part)
+        parent = self._parent(links, address, above)
+        look = parent.look if parent else self._look(root, links)
+        return Sheet(part, root, links, look.mapped_by(root.find(f"{P}clrMapOvr")), parent)
+
+    def _parent(self, links: dict[str, Relationship], address: str, above: tuple[str, ...]) -> Sheet | None:
+        if not above:
+            return None
+        part = next((link.target for link in links.values() if link.kind == above[0] and not link.external), "")
+        if part not in self._sheets:
+            try:
+                self._sheets[part] = self._sheet(part, part, above[1:])
+            except (KeyError, Unreadable) as error:
+                self._sheets[part] = None
+                reason = error if part else "its layout is missing"
+                self.reading.lost(f"what {address} takes over from its layout", reason)
+        return self._sheets[part]
+
+    def _look(self, master: Element, links: dict[str, Relationship]) -> Look:
+        mapped = master.find(f"{P}clrMap")
+        part = next((link.target for link in links.values() if link.kind == "theme"), "")
+        try:
+            theme = self.package.xml(part)
+        except (KeyError, Unreadable):
+            theme = None
+        return Look(theme, dict(mapped.attrib) if mapped is not None else {})
+
+    def comments(self, sheet: Sheet, address: str) -> Iterator[Comment]:
+        """Of both kinds, with their replies."""
+        number = 0
+        for link in sheet.links.values():
+            if link.kind != "comments" or link.external:
+                continue
+            try:
+                root = self.package.xml(link.target)
+            except (KeyError, Unreadable) as error:
+                self.reading.lost(f"comments of {address}", error)
+                continue
+            for comment in root.iter(f"{P}cm", f"{_P188}cm"):
+                number += 1
+                label = f"{address}/comment {number}"
+                answered = comment.find(f".//{_P15}parentCm") is not None
+                solved = ", resolved" if comment.get("status") == "resolved" else ""
+                said = "reply" if answered else "comment"
+                yield Comment(label, _said(comment), self._by(said, comment) + solved)
+                for place, reply in enumerate(comment.iter(f"{_P188}reply"), 1):
+                    yield Comment(f"{label}/reply {place}", _said(reply), self._by("reply", reply))
+
+    def _by(self, what: str, comment: Element) -> str:
+        author = self._authors.get(comment.get("authorId") or "", "")
+        return f"{what} by {author}" if author else what
+
+    @cached_property
+    def _authors(self) -> dict[str, str]:
+        found = {}
+        for link in self.links.values():
+            if link.kind in ("commentAuthors", "authors"):
+                try:
+                    root = self.package.xml(link.target)
+                except (KeyError, Unreadable) as error:
+                    self.reading.lost("the authors of comments", error)
+                else:
+                    found |= {one.get("id") or "": " ".join((one.get("name") or "").split()) for one in children(root)}
+        return found
+
+
+def placeholder_of(shape: Element) -> Element | None:
+    """Its `p:ph`, which says which placeholder a shape fills."""
+    return shape.find(f"*/{P}nvPr/{P}ph")
+
+
+def frame_of(shape: Element) -> Frame | None:
+    """Its own place, without what it may inherit."""
+    for path in (f"{P}spPr/{A}xfrm", f"{P}xfrm", f"{P}grpSpPr/{A}xfrm"):
+        if (element := shape.find(path)) is not None:
+            return frame(element)
+    return None
+
+
+def _said(comment: Element) -> str:
+    body = comment.find(f"{_P188}txBody")
+    if body is None:
+        return (comment.findtext(f"{P}text") or "").strip()
+    paragraphs = (descendants(paragraph, f"{A}t", f"{A}br") for paragraph in descendants(body, f"{A}p"))
+    return "\n".join("".join("\n" if t.tag == f"{A}br" else t.text or "" for t in p) for p in paragraphs).strip()

@@ -1,0 +1,340 @@
+"""The text of a shape or cell: its runs as they look, its paragraphs as lines."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from rubric_env.evidence._ooxml import A, M, R, Relationship, children, descendants, math_text
+from rubric_env.evidence._pptx_geometry import POINT, Box, number, points
+from rubric_env.evidence._pptx_look import Colour, Look, contrast, text_fill
+
+if TYPE_CHECKING:
+    from lxml.etree import _Element as Element
+
+DEFAULT_SIZE = 18.0
+"""Points of text whose size nothing says."""
+
+TINY = 6.0
+"""Points below which nobody reads a slide."""
+
+UNSEEN = 1.15
+"""The contrast below which text is not seen."""
+
+_A14M = "{http://schemas.microsoft.com/office/drawing/2010/main}m"
+_LINE = 1.2
+"""Line height of common fonts, in font sizes."""
+
+_ON = ("1", "true", "on")
+
+
+@dataclass(slots=True)
+class Run:
+    """Letters that look the same. `colour` is None where the file does not tell it."""
+
+    text: str
+    size: float = DEFAULT_SIZE
+    font: str = ""
+    bold: bool = False
+    colour: Colour | None = None
+    struck: bool = False
+    link: str = ""
+    contrast: float | None = None
+
+    @property
+    def legible(self) -> float:
+        """The contrast that WCAG AA asks for."""
+        return 3.0 if self.size >= 18 or (self.bold and self.size >= 14) else 4.5
+
+    def mark(self, ground: Colour | None) -> str:
+        """What a person would not see, or see struck out."""
+        if self.colour is not None and self.colour.alpha < 0.1:
+            return "invisible"
+        if self.contrast is not None and self.contrast < UNSEEN and ground is not None:
+            return "white on white" if ground.luminance > 0.8 else "in the colour of its background"
+        if self.size < TINY:
+            return f"tiny text: {self.size:g} pt"
+        return "struck out" if self.struck else ""
+
+
+@dataclass(slots=True)
+class Paragraph:
+    """`before` is its bullet or number with its indentation; `spacing` its line height and `gap` the points around."""
+
+    runs: list[Run] = field(default_factory=list)
+    before: str = ""
+    align: str = "l"
+    spacing: float = 1.0
+    gap: float = 0.0
+    indent: float = 0.0
+
+    @property
+    def text(self) -> str:
+        return "".join(run.text for run in self.runs)
+
+
+class Context(NamedTuple):
+    """What the text of one slide is read with. `slide_of` tells the number of the slide that a part is."""
+
+    look: Look
+    links: dict[str, Relationship]
+    slide: int
+    slide_of: Callable[[str], int | None]
+
+
+class Body:
+    """A `p:txBody` or `a:txBody`, with the list styles that it inherits, the nearest first.
+
+    `font_colour` is what a shape's style gives its text. `plain` text takes no colour from its styles: that of tables,
+    whose own styles we do not follow.
+    """
+
+    def __init__(
+        self,
+        element: Element,
+        inherited: Sequence[Element],
+        context: Context,
+        *,
+        bodies: Sequence[Element] = (),
+        font_colour: Colour | None = None,
+        plain: bool = False,
+    ) -> None:
+        own = element.find(f"{A}lstStyle")
+        self._own = [own] if own is not None else []
+        self._styles = [*self._own, *inherited]
+        self._properties = [found for one in (element, *bodies) if (found := one.find(f"{A}bodyPr")) is not None]
+        self._context = context
+        self._font_colour = font_colour
+        self._plain = plain
+        self._levels: dict[int, list[tuple[Element, bool]]] = {}
+        fit = next((fit for one in self._properties if (fit := _fit(one)) is not None), None)
+        self.fit = fit.tag.removeprefix(A) if fit is not None else "noAutofit"
+        scale = number(fit.get("fontScale"), 100_000) if fit is not None else 100_000
+        self._scale = scale / 100_000 if 0 < scale <= 100_000 else 1.0
+        self.paragraphs = [self._paragraph(one) for one in descendants(element, f"{A}p")]
+        self._count()
+
+    @property
+    def runs(self) -> Iterator[Run]:
+        for paragraph in self.paragraphs:
+            yield from paragraph.runs
+
+    @property
+    def blank(self) -> bool:
+        return not any(run.text.strip() for run in self.runs)
+
+    def lines(self, ground: Colour | None = None) -> list[str]:
+        """Its paragraphs; what is not seen as it stands is marked in place."""
+        lines = []
+        for paragraph in self.paragraphs:
+            pieces = _joined((run.text + run.link, run.mark(ground)) for run in paragraph.runs)
+            text = "".join(f"[{mark}: {text}]" if mark and text.strip() else text for text, mark in pieces)
+            if text.strip():
+                lines.append(paragraph.before + text.strip())
+        return lines
+
+    def shown(self, ground: Colour | None = None) -> tuple[str, str]:
+        """Its text, and a mark when all of it has the same."""
+        marks = {run.mark(ground) for run in self.runs if run.text.strip()}
+        if len(marks) == 1 and (mark := marks.pop()):
+            return "\n".join(p.before + p.text.strip() for p in self.paragraphs if p.text.strip()), mark
+        return "\n".join(self.lines(ground)), ""
+
+    def ink(self, box: Box) -> Box:
+        """About where the letters are when the text stands in `box`: from mean widths of letters, not from a font."""
+        if self._get("vert", "horz") != "horz":
+            return box
+        left, right = (points(self._get(name, "91440")) or 0.0 for name in ("lIns", "rIns"))
+        top, bottom = (points(self._get(name, "45720")) or 0.0 for name in ("tIns", "bIns"))
+        columns = max(1.0, number(self._get("numCol", "1"), 1.0))
+        room = max((box.width - left - right) / columns, 1.0)
+        wraps = self._get("wrap", "square") != "none"
+        height = widest = 0.0
+        for paragraph in self.paragraphs:
+            width = _width(paragraph)
+            rows = sum(math.ceil(line / room) or 1 for line in width) if wraps else len(width)
+            size = max((run.size for run in paragraph.runs), default=DEFAULT_SIZE if len(self.paragraphs) > 1 else 0.0)
+            height += rows * size * _LINE * paragraph.spacing + paragraph.gap
+            widest = max(widest, *width) if not wraps else max(widest, min(room, max(width)))
+        height /= columns
+        align = self.paragraphs[0].align if self.paragraphs else "l"
+        spare = box.width - left - right - widest * columns
+        x = box.left + left + {"ctr": spare / 2, "r": spare}.get(align, 0.0)
+        room_below = box.height - top - bottom - height
+        y = box.top + top + {"ctr": room_below / 2, "b": room_below}.get(self._get("anchor", "t"), 0.0)
+        return Box(round(x, 1), round(y, 1), round(x + widest * columns, 1), round(y + height, 1))
+
+    def _get(self, name: str, default: str) -> str:
+        return next((value for one in self._properties if (value := one.get(name)) is not None), default)
+
+    def _paragraph(self, element: Element) -> Paragraph:
+        own = element.find(f"{A}pPr")
+        level = min(8, max(0, int(number(own.get("lvl"))))) if own is not None else 0
+        styles = [(own, True)] if own is not None else []
+        styles += self._level(level)
+        align = next((value for style, _ in styles if (value := style.get("algn"))), "l")
+        indent = next((value for style, _ in styles if (value := points(style.get("marL"))) is not None), 0.0)
+        paragraph = Paragraph(align=align, indent=max(0.0, indent), before=_bullet(styles, level))
+        for child in children(element):
+            if (run := self._run(child, level)) is not None and run.text:
+                paragraph.runs.append(run)
+        size = max((run.size for run in paragraph.runs), default=DEFAULT_SIZE)
+        for name in ("lnSpc", "spcBef", "spcAft"):
+            holder = next((found for style, _ in styles if (found := style.find(f"{A}{name}")) is not None), None)
+            share, exact = _spacing(holder)
+            if name == "lnSpc" and (share or exact):
+                paragraph.spacing = share or (exact or 0.0) / (size * _LINE)
+            elif name != "lnSpc":
+                paragraph.gap += exact or (share or 0.0) * size * _LINE
+        return paragraph
+
+    def _run(self, element: Element, level: int) -> Run | None:
+        match element.tag:
+            case tag if tag in (f"{A}r", f"{A}fld"):
+                text = "".join(part.text or "" for part in element.iterchildren(f"{A}t"))
+                if element.get("type") == "slidenum" and "#" in text:
+                    text = str(self._context.slide)
+                return self._styled(text, element.find(f"{A}rPr"), level)
+            case tag if tag == f"{A}br":
+                return Run("\n", self._styled("", element.find(f"{A}rPr"), level).size)
+            case tag if tag in (_A14M, f"{M}oMath", f"{M}oMathPara"):
+                return self._styled(math_text(element), None, level)
+            case tag if tag in (f"{A}pPr", f"{A}endParaRPr"):
+                return None
+        return self._styled("".join(part.text or "" for part in descendants(element, f"{A}t")), None, level)
+
+    def _styled(self, text: str, own: Element | None, level: int) -> Run:
+        styles = [(own, True)] if own is not None else []
+        styles += [(d, near) for style, near in self._level(level) if (d := style.find(f"{A}defRPr")) is not None]
+        size = next((found for style, _ in styles if (found := number(style.get("sz"))) > 0), 0) / 100 or DEFAULT_SIZE
+        bold = next((found for style, _ in styles if (found := style.get("b"))), "0")
+        strike = next((found for style, _ in styles if (found := style.get("strike"))), "noStrike")
+        run = Run(text, round(size * self._scale, 2), self._font(text, styles), bold in _ON, self._colour(own, styles))
+        run.struck = strike != "noStrike"
+        run.link = link_of(own.find(f"{A}hlinkClick"), self._context) if own is not None else ""
+        return run
+
+    def _font(self, text: str, styles: Iterable[tuple[Element, bool]]) -> str:
+        script = "ea" if any(unicodedata.east_asian_width(letter) in "WF" for letter in text[:20]) else "latin"
+        for style, _ in styles:
+            if (font := style.find(f"{A}{script}")) is not None and (
+                name := self._context.look.font(font.get("typeface"))
+            ):
+                return name
+        return self._context.look.font("+mn-lt")
+
+    def _colour(self, own: Element | None, styles: Iterable[tuple[Element, bool]]) -> Colour | None:
+        if own is not None and own.find(f"{A}hlinkClick") is not None:
+            return self._context.look.colour(_HYPERLINK())
+        for style, near in styles:
+            if style is not own and (self._plain or (self._font_colour is not None and not near)):
+                break
+            if (fill := text_fill(style)) is not None:
+                if fill.tag == f"{A}noFill":
+                    return Colour(0, 0, 0, 0.0)
+                found = self._context.look.fill(style)
+                return found.colour if found else None
+        return self._font_colour
+
+    def _level(self, level: int) -> list[tuple[Element, bool]]:
+        """The list styles of a level, with whether the shape itself has it."""
+        if level not in self._levels:
+            found = [(style.find(f"{A}lvl{level + 1}pPr"), style in self._own) for style in self._styles]
+            found += [(style.find(f"{A}defPPr"), False) for style in self._styles]
+            self._levels[level] = [(style, near) for style, near in found if style is not None]
+        return self._levels[level]
+
+    def _count(self) -> None:
+        """Number what is numbered, as it is shown."""
+        counts: dict[int, int] = {}
+        for paragraph in self.paragraphs:
+            level = (len(paragraph.before) - len(paragraph.before.lstrip())) // 2
+            if paragraph.before.endswith("#. ") and paragraph.text.strip():
+                counts = {known: count for known, count in counts.items() if known <= level}
+                counts[level] = counts.get(level, 0) + 1
+                paragraph.before = paragraph.before.replace("#", str(counts[level]))
+            elif paragraph.text.strip():
+                counts = {known: count for known, count in counts.items() if known < level}
+
+
+def link_of(click: Element | None, context: Context) -> str:
+    """Where a click leads, in brackets; empty when nowhere."""
+    if click is None:
+        return ""
+    link = context.links.get(click.get(f"{R}id") or "")
+    if link is None:
+        return ""
+    if link.external:
+        return f" ({link.target})" if link.target else ""
+    number = context.slide_of(link.target)
+    return f" (to slide {number})" if number else ""
+
+
+def judge_contrast(runs: Iterable[Run], ground: Colour | None) -> None:
+    """Give each run its contrast to what is behind it, where both are known."""
+    for run in runs:
+        if run.colour is not None and ground is not None:
+            run.contrast = round(contrast(run.colour.over(ground), ground), 2)
+
+
+def _HYPERLINK() -> Element:
+    from lxml import etree
+
+    holder = etree.Element("holder")
+    etree.SubElement(holder, f"{A}schemeClr", val="hlink")
+    return holder
+
+
+def _bullet(styles: Iterable[tuple[Element, bool]], level: int) -> str:
+    for style, _ in styles:
+        for child in children(style):
+            match child.tag.removeprefix(A):
+                case "buNone":
+                    return ""
+                case "buChar" | "buBlip":
+                    return "  " * level + "- "
+                case "buAutoNum":
+                    return "  " * level + "#. "
+    return ""
+
+
+def _fit(properties: Element) -> Element | None:
+    fits = (f"{A}noAutofit", f"{A}normAutofit", f"{A}spAutoFit")
+    return next((child for child in children(properties) if child.tag in fits), None)
+
+
+def _spacing(holder: Element | None) -> tuple[float | None, float | None]:
+    """A share of the line height, or points."""
+    if holder is None:
+        return None, None
+    share, exact = holder.find(f"{A}spcPct"), holder.find(f"{A}spcPts")
+    if share is not None:
+        return number((share.get("val") or "").rstrip("%")) / 100_000, None
+    return None, number(exact.get("val")) / 100 if exact is not None else None
+
+
+def _width(paragraph: Paragraph) -> list[float]:
+    """Points of its lines as written."""
+    lines = [paragraph.indent]
+    for run in paragraph.runs:
+        for place, text in enumerate(run.text.split("\n")):
+            if place:
+                lines.append(paragraph.indent)
+            wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
+            lines[-1] += run.size * (wide + (0.53 if run.bold else 0.5) * (len(text) - wide))
+    return lines
+
+
+def _joined(pieces: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Neighbours with the same mark as one."""
+    text, mark = "", ""
+    for more, other in pieces:
+        if other == mark or not more.strip():
+            text += more
+        else:
+            yield text, mark
+            text, mark = more, other
+    yield text, mark
