@@ -6,7 +6,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 ENVIRONMENTS := $(wildcard environments/*/pyproject.toml)
 INPUTS := pyproject.toml constraints.txt $(ENVIRONMENTS)
 
-.PHONY: help setup demo test check bench llama clean
+PEERS := $(patsubst benchmarks/peers/%.txt,.venv-peers/%/.ready,$(wildcard benchmarks/peers/*.txt))
+PEER_PYTHON = $(PYTHON)
+
+.PHONY: help setup demo test check bench bench-peers llama clean
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
@@ -51,7 +54,19 @@ check: $(VENV)/.dev  ## formatting, lint, types, import contracts
 bench: $(VENV)/.dev  ## every benchmark, the short way
 	@for b in $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py)); do $(BIN)/python $$b --quick || exit 1; done
 
+# Each in an environment of its own: nothing else of the project needs them, or could live with all of them.
+.venv-peers/rewardkit/.ready: PEER_PYTHON = python3.12
+.venv-peers/%/.ready: benchmarks/peers/%.txt
+	@echo "installing the peer $*"
+	@rm -rf .venv-peers/$*
+	@if $(PEER_PYTHON) -m venv .venv-peers/$* && .venv-peers/$*/bin/python -m pip --disable-pip-version-check install -q -r $<; \
+	  then touch $@; else rm -rf .venv-peers/$*; echo "$* is left out"; fi
+
+bench-peers: $(VENV)/.dev $(PEERS)  ## other judges of rubrics beside ours: costs, and what they return when calls fail (20 min, 4 GB)
+	@$(BIN)/python benchmarks/survey.py
+	@$(BIN)/python benchmarks/faults.py
+
 llama: $(VENV)/.llama  ## a small real LLM for `rubric-env local-judge --engine llama`
 
 clean:  ## remove what make made
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-peers build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

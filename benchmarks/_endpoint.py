@@ -1,94 +1,190 @@
-"""A judge endpoint that costs next to nothing: raw asyncio, in its own process, each answer after a fixed latency."""
+"""A judge endpoint that costs next to nothing: raw asyncio, in its own process, on loopback.
+
+It answers right in the shape that a contender's prompts ask for (`peers.NAME.message`), after a latency, with the
+troubles that it is told to make.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import multiprocessing
+import random
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing.connection import Connection
+from typing import Any
+
+from peers.job import Verdict, verdicts
+
+from tests.servers.fault_matrix import Trouble
+from tests.servers.scenarios import SCENARIOS, Scenario
 
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
-_ROW = re.compile(rb'\{\\"id\\": \\"([^"\\]+)\\"')
-_REASON = "The delivered report states this in its second section, with the figure that the row asks for."
-_EVIDENCE = "output/report.md#¶3"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How calls are answered. The n-th call takes the n-th latency, round and round, whoever makes it."""
+
+    contender: str = "ours"
+    latencies: Sequence[float] = (0.2,)
+    trouble: Trouble | None = None
+    mix: Sequence[Scenario] = ()
+    share: float = 0.0
+    """So many of all calls get one of `mix`, drawn with `seed`."""
+    seed: int = 1
+
+
+@dataclass
+class Endpoint:
+    base_url: str
+    _number: int
+    _pipe: Connection
+
+    def figures(self) -> dict[str, float]:
+        """Since the last time: calls, those that something befell (`struck`), most in flight, connections, mean in
+        flight (`busy`, from the first call to the last one's arrival), megabytes of requests, CPU seconds of serving.
+        """
+        self._pipe.send(self._number)
+        return self._pipe.recv()  # type: ignore[no-any-return]
 
 
 @contextmanager
-def endpoint(latency: float) -> Iterator[tuple[str, Connection]]:
-    """Serve while the block runs: the base URL, and a pipe that answers any message with the figures since the last."""
+def endpoints(plans: Sequence[Plan]) -> Iterator[list[Endpoint]]:
+    """One for each plan, all in one process, while the block runs."""
     here, there = multiprocessing.Pipe()
-    process = multiprocessing.get_context("spawn").Process(target=_serve, args=(latency, there), daemon=True)
+    process = multiprocessing.get_context("spawn").Process(target=_serve, args=(plans, there), daemon=True)
     process.start()
     try:
-        yield f"http://127.0.0.1:{here.recv()}/v1", here
+        yield [Endpoint(f"http://127.0.0.1:{port}/v1", n, here) for n, port in enumerate(here.recv())]
     finally:
         process.terminate()
         process.join()
 
 
-def _serve(latency: float, pipe: Connection) -> None:
-    asyncio.run(_main(latency, pipe))
+def _serve(plans: Sequence[Plan], pipe: Connection) -> None:
+    asyncio.run(_main(plans, pipe))
 
 
-async def _main(latency: float, pipe: Connection) -> None:
+async def _main(plans: Sequence[Plan], pipe: Connection) -> None:
     loop = asyncio.get_running_loop()
-    figures = _Figures(latency)
-    server = await loop.create_server(lambda: _Connection(latency, figures), "127.0.0.1", 0, backlog=1024)
+    desks = [_Desk(plan) for plan in plans]
+    servers = [await loop.create_server(partial(_Connection, desk), "127.0.0.1", 0, backlog=1024) for desk in desks]
 
     def report() -> None:
-        pipe.recv()
-        pipe.send(figures.take())
+        pipe.send(desks[pipe.recv()].take())
 
     loop.add_reader(pipe.fileno(), report)
-    pipe.send(server.sockets[0].getsockname()[1])
-    await server.serve_forever()
+    pipe.send([server.sockets[0].getsockname()[1] for server in servers])
+    await asyncio.gather(*(server.serve_forever() for server in servers))
 
 
+@dataclass
 class _Figures:
-    def __init__(self, latency: float) -> None:
-        self._latency = latency
-        self.reset()
+    calls: int = 0
+    struck: int = 0
+    connections: int = 0
+    max_in_flight: int = 0
+    request_mb: float = 0.0
+    slot_seconds: float = 0.0
+    until: float = 0.0
+    first: float = 0.0
+    last: float = 0.0
+    last_slot_seconds: float = 0.0
+    cpu: float = field(default_factory=time.process_time)
 
-    def reset(self) -> None:
-        self.arrivals: list[float] = []
-        self.in_flight = self.most = self.connections = 0
-        self.cpu = time.process_time()
 
-    def came(self) -> None:
-        self.arrivals.append(time.monotonic())
-        self.in_flight += 1
-        self.most = max(self.most, self.in_flight)
+class _Desk:
+    """Decides what becomes of each call, and counts."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._message = importlib.import_module(f"peers.{plan.contender}").message
+        self._dice = random.Random(plan.seed)
+        self._asked: set[tuple[int, ...]] = set()
+        self._number = 0
+        self._in_flight = 0
+        self._figures = _Figures()
+
+    def came(self, body: bytes) -> tuple[float, Scenario, bytes]:
+        """The latency of a call, what happens to it, and the HTTP body of the answer."""
+        number, self._number = self._number, self._number + 1
+        self._count(1)
+        figures = self._figures
+        figures.calls += 1
+        figures.max_in_flight = max(figures.max_in_flight, self._in_flight)
+        figures.request_mb += len(body) / 1e6
+        figures.last, figures.last_slot_seconds = figures.until, figures.slot_seconds
+        figures.first = figures.first or figures.until
+        request = json.loads(body)
+        rollout, right = verdicts(_texts(request["messages"]))
+        scenario = self._choose(rollout, right)
+        latency = self._plan.latencies[number % len(self._plan.latencies)]
+        answer = _body(SCENARIOS["ok"], self._message, right, request)
+        if scenario is not SCENARIOS["ok"]:
+            wrong = _body(scenario, self._message, right, request)
+            figures.struck += scenario.wire != "whole" or wrong != answer
+            answer = wrong
+        return latency + scenario.latency, scenario, answer
+
+    def left(self) -> None:
+        self._count(-1)
 
     def take(self) -> dict[str, float]:
-        """`busy` is the mean number of calls in flight from the first call to the moment when the last one came."""
-        first, last = self.arrivals[0], self.arrivals[-1]
-        busy = sum(min(self._latency, last - came) for came in self.arrivals) / (last - first)
-        taken = {
-            "calls": len(self.arrivals),
-            "busy": busy,
-            "max_in_flight": self.most,
-            "connections": self.connections,
-            "endpoint_cpu_s": time.process_time() - self.cpu,
+        done, self._figures = self._figures, _Figures()
+        return {
+            "calls": done.calls,
+            "struck": done.struck,
+            "busy": done.last_slot_seconds / max(done.last - done.first, 1e-9),
+            "max_in_flight": done.max_in_flight,
+            "connections": done.connections,
+            "request_mb": done.request_mb,
+            "endpoint_cpu_s": time.process_time() - done.cpu,
         }
-        self.reset()
-        return taken
+
+    def connected(self) -> None:
+        self._figures.connections += 1
+
+    def _count(self, change: int) -> None:
+        figures, now = self._figures, time.monotonic()
+        if figures.until:
+            figures.slot_seconds += self._in_flight * (now - figures.until)
+        figures.until = now
+        self._in_flight += change
+
+    def _choose(self, rollout: int, right: Sequence[Verdict]) -> Scenario:
+        plan = self._plan
+        if plan.mix and self._dice.random() < plan.share:
+            return self._dice.choice(plan.mix)
+        question = (rollout, *(verdict.row for verdict in right))
+        repeated = question in self._asked
+        self._asked.add(question)
+        if plan.trouble is None or not plan.trouble.strikes(question[1:], repeated):
+            return SCENARIOS["ok"]
+        return plan.trouble.scenario
 
 
 class _Connection(asyncio.Protocol):
-    def __init__(self, latency: float, figures: _Figures) -> None:
-        self._latency = latency
-        self._figures = figures
+    def __init__(self, desk: _Desk) -> None:
+        self._desk = desk
         self._parts: list[bytes] = []
         self._missing = 0
+        self._waiting: asyncio.TimerHandle | None = None
+        self._busy = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        self._figures.connections += 1
+        self._desk.connected()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._done()
 
     def data_received(self, data: bytes) -> None:
         if not self._parts:
@@ -99,30 +195,60 @@ class _Connection(asyncio.Protocol):
         self._parts.append(data)
         self._missing -= len(data)
         if self._missing <= 0:
-            body = b"".join(self._parts)
+            latency, scenario, body = self._desk.came(b"".join(self._parts))
             self._parts = []
-            self._figures.came()
-            asyncio.get_running_loop().call_later(self._latency, self._answer, body)
+            self._busy = True
+            if scenario.wire != "hang":
+                loop = asyncio.get_running_loop()
+                self._waiting = loop.call_later(latency, self._answer, scenario, body)
 
-    def _answer(self, body: bytes) -> None:
-        self._figures.in_flight -= 1
-        if not self._transport.is_closing():
-            self._transport.write(_reply(body))
+    def _answer(self, scenario: Scenario, body: bytes) -> None:
+        self._done()
+        if scenario.wire == "drop":
+            self._transport.close()
+            return
+        kind = "text/event-stream" if body.startswith(b"data: ") else "application/json"
+        head = {"content-type": kind, **scenario.headers, "content-length": str(len(body))}
+        lines = [f"HTTP/1.1 {scenario.status} Scripted", *(f"{name}: {value}" for name, value in head.items())]
+        self._transport.write("\r\n".join([*lines, "", ""]).encode() + body)
+
+    def _done(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+        if self._busy:
+            self._busy = False
+            self._desk.left()
 
 
-def _reply(body: bytes) -> bytes:
-    rows = body.rpartition(b"# Rows")[2] if b"# Rows" in body else b""
-    ids = [match.decode() for match in _ROW.findall(rows)]
-    verdicts = [{"id": row, "reason": _REASON, "evidence": _EVIDENCE, "hit": True} for row in ids]
-    message = {"role": "assistant", "content": json.dumps({"verdicts": verdicts}, ensure_ascii=False) if ids else "yes"}
-    completion = {
-        "id": "x",
-        "object": "chat.completion",
-        "created": 0,
-        "model": "bench",
-        "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
-        "usage": {"prompt_tokens": len(body) // 4, "completion_tokens": 100, "total_tokens": len(body) // 4 + 100},
-    }
-    text = json.dumps(completion, ensure_ascii=False).encode()
-    head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(text)}\r\n\r\n"
-    return head.encode() + text
+def _texts(messages: Sequence[Mapping[str, Any]]) -> str:
+    """All of a prompt's words, parts of a message included."""
+    texts: list[str] = []
+    for message in messages:
+        content = message.get("content") or ""
+        texts += [content] if isinstance(content, str) else [part.get("text", "") for part in content]
+    return "\n".join(texts)
+
+
+def _body(scenario: Scenario, right_message: Any, right: Sequence[Verdict], request: Mapping[str, Any]) -> bytes:
+    if scenario.body is not None:
+        return scenario.body
+    answered = right[:-1] if scenario.answer == "missing_row" else right
+    message = {"content": "yes"} if not right else right_message(answered)
+    content = message.get("content")
+    if scenario.content is not None:
+        message = {"content": scenario.content}
+    elif scenario.answer == "prose":
+        message = {"content": "I have read all of it, and on the whole the work is good."}
+    elif scenario.answer == "fenced" and content is not None:
+        message = {"content": f"Here is my judgement.\n```json\n{content}\n```\nDone."}
+    message = {"role": "assistant", **message, **scenario.message}
+    finish = "tool_calls" if message.get("tool_calls") else scenario.finish
+    usage = {"prompt_tokens": len(str(request["messages"])) // 4, "completion_tokens": 100}
+    usage["total_tokens"] = sum(usage.values())
+    answer = {"id": "x", "created": 0, "model": request["model"], "usage": usage}
+    if request.get("stream"):
+        delta = {"index": 0, "delta": message, "finish_reason": finish}
+        event = {**answer, "object": "chat.completion.chunk", "choices": [delta]}
+        return f"data: {json.dumps(event, ensure_ascii=False)}\n\ndata: [DONE]\n\n".encode()
+    choice = {"index": 0, "message": message, "finish_reason": finish}
+    return json.dumps({**answer, "object": "chat.completion", "choices": [choice]}, ensure_ascii=False).encode()

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 PREFIX = "JUDGE_"
-CREDENTIAL_FIELDS = frozenset({"api_key", "base_url", "api_key_file", "api_key_command"})
+CREDENTIAL_FIELDS = frozenset({"api_key", "base_url", "api_key_file", "api_key_command", "endpoints"})
 """Resolved as a pair elsewhere; a settings file may hold them, `JudgeSettings` never does."""
 
 HARBOR_DEFAULTS: Mapping[str, Any] = {"start_jitter": 180.0, "max_uncertainty": None}

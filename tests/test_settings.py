@@ -94,7 +94,7 @@ def test_section_3_an_unknown_reward_mode_warns_and_means_continuous() -> None:
         assert load({}, {"JUDGE_REWARD_MODE": "stepwise"}).reward_mode == "continuous"
 
 
-@pytest.mark.parametrize("name", ["JUDGE_MODLE", "JUDGE_CONFIG", "JUDGE_ENDPOINTS"])
+@pytest.mark.parametrize("name", ["JUDGE_MODLE", "JUDGE_CONFIG", "JUDGE_ENDPOINT"])
 def test_section_13_an_unknown_variable_warns(name: str) -> None:
     with pytest.warns(UserWarning, match=name):
         load({}, {name: "x"})
@@ -110,7 +110,7 @@ def test_credentials_are_known_variables_and_never_settings(config: Path) -> Non
 
 def test_every_bad_value_is_named_with_its_source(tmp_path: Path) -> None:
     file = tmp_path / "judge.toml"
-    file.write_text('deadline = "soon"\nendpoints = []\n', "utf-8")
+    file.write_text('deadline = "soon"\nstratgy = 1\n', "utf-8")
     with pytest.raises(SettingsError) as raised:
         load({"batch": 0}, {"JUDGE_PER_TIMEOUT": "nan", "JUDGE_STRATEGY": "vote"}, config=file)
     message = str(raised.value)
@@ -119,7 +119,7 @@ def test_every_bad_value_is_named_with_its_source(tmp_path: Path) -> None:
         "per_timeout (environment) = 'nan'",
         "strategy (environment) = 'vote'",
         "deadline (settings file) = 'soon'",
-        "endpoints (settings file)",
+        "stratgy (settings file)",
     ):
         assert part in message
 

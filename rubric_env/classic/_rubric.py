@@ -17,7 +17,7 @@ from rubric_env.classic._sources import Defaults, SourceError, build_case
 from rubric_env.classic._verifiers import vf
 from rubric_env.engine import JudgeEngine
 from rubric_env.harbor import InstanceError, result_json
-from rubric_env.judges import JudgeCallError, make_judge, resolve_credentials
+from rubric_env.judges import JudgeCallError, make_judge, resolve_endpoints
 from rubric_env.rubric import RubricError, RubricSpec
 from rubric_env.scoring import AdvantageKind, FaultKind, Outcome, final_reward, unscored
 from rubric_env.settings import JudgeSettings, read_config
@@ -45,10 +45,10 @@ class HarborRubric(vf.Rubric):
 
     All arguments are optional. `model`, `base_url` and `api_key` (a text, or a function that returns one) name the
     judge; without them `JUDGE_*`, the settings file `config` and `OPENAI_*` are asked, key and URL always as one pair
-    from one source. `settings` holds JudgeSettings fields. `rubric` (rows, JSON text or a path), `instruction` and
-    `reference` serve rollouts whose `info` brings none. `policy_parser` is the policy's parser. `advantage` is "mean",
-    "grpo" or "rloo"; None registers no group func, for trainers that treat group funcs specially, and advantages are
-    then means. `name` prefixes every metric.
+    from one source; `endpoints` lists several pairs that share the work. `settings` holds JudgeSettings fields.
+    `rubric` (rows, JSON text or a path), `instruction` and `reference` serve rollouts whose `info` brings none.
+    `policy_parser` is the policy's parser. `advantage` is "mean", "grpo" or "rloo"; None registers no group func, for
+    trainers that treat group funcs specially, and advantages are then means. `name` prefixes every metric.
 
     Registers one reward func (weight 1), a zero-weight metric per coverage field, and the advantage as a group metric.
     A rollout that could not be scored gets reward 0.0, `state["error"]`, advantage 0 and stays out of its group's
@@ -73,6 +73,7 @@ class HarborRubric(vf.Rubric):
         config: str | Path | None = None,
         api_key_file: str | None = None,
         api_key_command: str | None = None,
+        endpoints: Sequence[Mapping[str, Any]] | None = None,
     ):
         if advantage is not None and advantage not in get_args(AdvantageKind):
             raise ValueError(f"advantage={advantage!r}: known are {', '.join(get_args(AdvantageKind))} and None")
@@ -85,9 +86,10 @@ class HarborRubric(vf.Rubric):
         credentials = (
             None
             if self.settings.backend == "local"
-            else resolve_credentials(
-                api_key,
-                base_url,
+            else resolve_endpoints(
+                endpoints,
+                api_key=api_key,
+                base_url=base_url,
                 api_key_file=api_key_file,
                 api_key_command=api_key_command,
                 config=read_config(config),

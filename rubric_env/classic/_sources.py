@@ -81,7 +81,7 @@ def build_case(
         ),
         reference=_first(facts.get("reference"), instance and instance.reference, defaults.reference, answer),
         group=group,
-        name=str(state.get("example_id", "")),
+        name=_first(facts.get("name"), instance and instance.name, state.get("example_id")),
     )
 
 

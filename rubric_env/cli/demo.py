@@ -18,6 +18,7 @@ from typing import Annotated, Any
 
 import typer
 
+from rubric_env.cli._calls import Tail, show_call
 from rubric_env.cli._common import ENDINGS, CommandError, console, emit, say
 from rubric_env.cli._report import print_report, read_rollouts, summary
 from rubric_env.cli.doctor import ask
@@ -37,6 +38,7 @@ def demo(
     out: Annotated[Path, typer.Option("-o", "--out", help="folder for the results")] = Path("demo-output"),
     rollouts: Annotated[int, typer.Option("-r", "--rollouts", help="rollouts an instance", min=1)] = 4,
     examples: Annotated[int, typer.Option("-n", "--examples", help="instances; -1 = all", min=-1)] = -1,
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="a line for every judge call")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="the summary as JSON on stdout")] = False,
 ) -> None:
     """Run vf-eval on the shipped instances, offline and free.
@@ -77,7 +79,11 @@ def demo(
             *("-o", str(folder.resolve()), "-a", "{}"),
         ]
         folder.mkdir(parents=True)
-        stopped = _run(command, environment, folder, total, calls)
+        if verbose:
+            # The calls are made in another process; a file that the user has named for them is left in its place.
+            environment.setdefault("JUDGE_EVENTS", str(folder.resolve() / "calls.jsonl"))
+        tail = Tail(Path(environment["JUDGE_EVENTS"])) if verbose else None
+        stopped = _run(command, environment, folder, total, calls, tail)
     rows = read_rollouts(folder, recordings)
     if not rows:
         raise stopped or CommandError(f"vf-eval saved no rollout; its output is in {folder / 'vf-eval.log'}")
@@ -107,31 +113,38 @@ def _offline_environment(judge_url: str) -> dict[str, str]:
 
 def _live() -> tuple[dict[str, str], list[str]]:
     """Environment and policy arguments of a run that costs money, once its judge has answered."""
-    from rubric_env.judges import NoCredential, make_judge, resolve_credentials
+    from rubric_env.judges import NoCredential, make_judge, resolve_endpoints
     from rubric_env.settings import JudgeSettings, SettingsError
 
     missing = [name for name in LIVE_POLICY if not os.environ.get(name)]
     problems = [f"--live needs a policy: set {', '.join(missing)}"] if missing else []
     try:
         settings = JudgeSettings.load()
-        credentials = None if settings.backend == "local" else resolve_credentials()
-        make_judge(settings, credentials)
+        endpoints = None if settings.backend == "local" else resolve_endpoints()
+        make_judge(settings, endpoints)
     except (NoCredential, SettingsError) as error:
         problems.append(f"--live needs a judge: {error}")
     if problems:
         raise CommandError("\n".join(problems), 2)
-    if credentials and not (found := ask(settings, credentials)).ok:
-        raise CommandError(f"the judge does not answer, so no rollout was started: {found.detail}")
+    for endpoint in endpoints or ():
+        if not (found := ask(settings, endpoint)).ok:
+            raise CommandError(f"the judge does not answer, so no rollout was started: {found.detail}")
     url, _, model = (os.environ[name] for name in LIVE_POLICY)
-    say(f"judge   {f'{credentials.base_url}  {settings.model}' if credentials else f'in process  {LOCAL}'}")
+    for endpoint in endpoints or ():
+        say(f"judge   {endpoint.credentials.base_url}  {endpoint.model or settings.model}")
+    if not endpoints:
+        say(f"judge   in process  {LOCAL}")
     say(f"policy  {url}  {model}")
     return dict(os.environ), ["-m", model, "-b", url, "-k", "POLICY_API_KEY"]
 
 
 def _run(
-    command: list[str], environment: Mapping[str, str], folder: Path, total: int, judge: Any
+    command: list[str], environment: Mapping[str, str], folder: Path, total: int, judge: Any, tail: Tail | None
 ) -> CommandError | None:
-    """Run vf-eval behind a progress bar. Why it did not come to its end, or None; what was finished is on disk."""
+    """Run vf-eval behind a progress bar. Why it did not come to its end, or None; what was finished is on disk.
+
+    `judge` counts the calls, `tail` has their events.
+    """
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     log = folder / "vf-eval.log"
@@ -154,6 +167,8 @@ def _run(
                 calls = f", {judge.requests} judge calls" if judge and judge.requests else ""
                 working = f"rollouts{calls}" if done is not None else "starting vf-eval"
                 progress.update(bar, completed=done or 0, description=working)
+                for call in tail.new() if tail else ():
+                    show_call(call)
         except KeyboardInterrupt:
             say("stopping vf-eval; another Ctrl-C stops it sooner")
             _stop(process)

@@ -16,7 +16,7 @@ import typer
 from rubric_env.cli._common import CommandError, cell, console, emit
 
 if TYPE_CHECKING:
-    from rubric_env.judges import Credentials, Probe
+    from rubric_env.judges import Endpoint, Probe
     from rubric_env.settings import JudgeSettings
 
 PATIENCE = 60.0
@@ -90,7 +90,7 @@ def _programs() -> Iterator[Check]:
 
 
 def _endpoint(config: Path | None, call: bool) -> Iterator[Check]:
-    from rubric_env.judges import NoCredential, make_judge, resolve_credentials
+    from rubric_env.judges import NoCredential, make_judge, resolve_endpoints
     from rubric_env.settings import JudgeSettings, SettingsError, read_config
 
     try:
@@ -98,24 +98,26 @@ def _endpoint(config: Path | None, call: bool) -> Iterator[Check]:
         if settings.backend == "local":
             yield Check("judge", "ok", "local: matches words, needs no endpoint and no key; a wiring aid")
             return
-        credentials = resolve_credentials(config=read_config(config))
-        make_judge(settings, credentials)
+        endpoints = resolve_endpoints(config=read_config(config))
+        make_judge(settings, endpoints)
     except SettingsError as error:
         yield Check("settings", "failed", str(error))
         return
     except NoCredential as error:
         yield Check("judge endpoint", "missing", str(error))
         return
-    yield Check("judge credential", "ok", f"{credentials.source}, {credentials.base_url}")
-    if call:
-        found = ask(settings, credentials)
-        yield Check("judge endpoint", "ok" if found.ok else "failed", found.detail)
+    for endpoint in endpoints:
+        yield Check("judge credential", "ok", f"{endpoint.credentials.source}, {endpoint.credentials.base_url}")
+        if call:
+            found = ask(settings, endpoint)
+            yield Check("judge endpoint", "ok" if found.ok else "failed", found.detail)
 
 
-def ask(settings: JudgeSettings, credentials: Credentials) -> Probe:
-    """One small question to the endpoint; a terminal shows for how long."""
+def ask(settings: JudgeSettings, endpoint: Endpoint) -> Probe:
+    """One small question to an endpoint; a terminal shows for how long."""
     from rubric_env.judges import probe
 
     patience = min(settings.per_timeout, PATIENCE)
-    with console().status(cell(f"asking {settings.model} one small question, for up to {patience:.0f} s")):
-        return asyncio.run(probe(settings.model_copy(update={"per_timeout": patience}), credentials))
+    asked = settings.model_copy(update={"per_timeout": patience, "model": endpoint.model or settings.model})
+    with console().status(cell(f"asking {asked.model} one small question, for up to {patience:.0f} s")):
+        return asyncio.run(probe(asked, endpoint.credentials))

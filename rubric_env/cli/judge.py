@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rubric_env.cli._calls import show_call, total_line
 from rubric_env.cli._common import CommandError, cell, console, emit, read_reply, say
 
 if TYPE_CHECKING:
-    from rubric_env.engine import Case
-    from rubric_env.judges import Credentials
+    from rubric_env.engine import CallEvent, Case
+    from rubric_env.judges import Endpoint
     from rubric_env.scoring import Outcome
     from rubric_env.settings import JudgeSettings
 
@@ -27,6 +29,7 @@ def judge(
     api_key_file: Annotated[str | None, typer.Option(help="file with the key for --base-url")] = None,
     backend: Annotated[str | None, typer.Option(help="chat, or local: offline and free, a wiring aid")] = None,
     config: Annotated[Path | None, typer.Option(help="settings file (TOML)")] = None,
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="a line for every judge call")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="no table for people")] = False,
 ) -> None:
     """Judge one submission; exit 1 when it is unscored.
@@ -35,7 +38,7 @@ def judge(
     """
     from rubric_env.engine import Case, JournalError
     from rubric_env.harbor import Instance, InstanceError, result_json, write_result
-    from rubric_env.judges import NoCredential, resolve_credentials
+    from rubric_env.judges import NoCredential, resolve_endpoints
     from rubric_env.rubric import RubricError
     from rubric_env.scoring import FaultKind, unscored
     from rubric_env.settings import JudgeSettings, SettingsError, read_config
@@ -49,10 +52,10 @@ def judge(
             config=config,
             defaults={"reuse": "run", "journal": str(out / "judge-journal.sqlite")},
         )
-        credentials = (
+        endpoints = (
             None
             if settings.backend == "local"
-            else resolve_credentials(None, base_url, api_key_file=api_key_file, config=read_config(config))
+            else resolve_endpoints(base_url=base_url, api_key_file=api_key_file, config=read_config(config))
         )
         task = Instance.load(instance)
     except NoCredential as error:
@@ -61,6 +64,7 @@ def judge(
         raise CommandError(str(error)) from None
     for warning in task.warnings:
         say(f"warning: {warning}", style="yellow")
+    started = time.monotonic()
     # Before anything is paid: a result that cannot be written is money lost.
     out.mkdir(parents=True, exist_ok=True)
     try:
@@ -76,7 +80,7 @@ def judge(
     else:
         case = Case(task.spec, delivered, task.task, task.judge_instruction, task.reference, name=task.name)
         try:
-            outcome = asyncio.run(_run(settings, credentials, case))
+            outcome = asyncio.run(_run(settings, endpoints, case, verbose))
         except (SettingsError, JournalError) as error:
             raise CommandError(str(error)) from None
         except KeyboardInterrupt:
@@ -86,6 +90,7 @@ def judge(
     emit(result_json(outcome, settings))
     if not as_json:
         _table(outcome, task.name)
+        say(total_line(outcome.fields, time.monotonic() - started))
         say(f"written to {out}")
         if settings.backend == "local":
             say("the local judge matches words, numbers and dates: a wiring aid, no measure of quality", style="yellow")
@@ -95,21 +100,23 @@ def judge(
         say(f"scored, but {outcome.exit_reason}", style="yellow")
 
 
-async def _run(settings: JudgeSettings, credentials: Credentials | None, case: Case) -> Outcome:
+async def _run(settings: JudgeSettings, endpoints: list[Endpoint] | None, case: Case, verbose: bool) -> Outcome:
     from rubric_env.engine import JudgeEngine
     from rubric_env.judges import make_judge
 
-    engine = JudgeEngine(settings, make_judge(settings, credentials))
-    what = f"judging {len(case.spec)} rows with {settings.model if credentials else 'the local judge'}"
+    engine = JudgeEngine(settings, make_judge(settings, endpoints))
+    what = f"judging {len(case.spec)} rows with {settings.model if endpoints else 'the local judge'}"
     with console().status(cell(what)) as status:
         calls = 0
 
-        def show(_: Any) -> None:
+        def show(event: CallEvent) -> None:
             nonlocal calls
             calls += 1
             status.update(cell(f"{what}: {calls} calls"))
+            if verbose:
+                show_call(event.as_dict(), event.fault.detail if event.fault else "")
 
-        engine.on_call = show
+        engine.observe(show)
         try:
             return await engine.judge(case)
         finally:

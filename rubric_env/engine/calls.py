@@ -9,9 +9,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from rubric_env.engine.breaker import Breaker, Call, JudgeAborted
+from rubric_env.engine.breaker import Breaker, JudgeAborted
 from rubric_env.engine.events import CallEvent, Question
-from rubric_env.engine.limiter import Limiter, Seat
+from rubric_env.engine.limiter import Limiter, Seat, Turn
+from rubric_env.engine.outage import Call
 from rubric_env.judges.protocol import CallFault, Reply
 from rubric_env.scoring.faults import Fault, FaultKind
 from rubric_env.scoring.judgement import Usage
@@ -35,14 +36,16 @@ class Calls:
         *,
         spend: Callable[[Usage], None] | None = None,
     ) -> Reply | CallFault:
-        """Ask when it is this rollout's turn; `spend` is told of the usage, of a cancelled call too.
+        """Ask when it is this rollout's turn, first with the breaker, then with the quota, then for a place.
+
+        The quota learns from every answer. `spend` is told of the usage, of a cancelled call too.
 
         `seconds` of the answer is the time in the call alone. The fault is `breaker_open` for an endpoint given up.
         """
         clock = asyncio.get_running_loop().time
         queued = clock()
         try:
-            async with self._turn(seat) as call:
+            async with self._turn(seat, question) as (call, turn):
                 start, at = clock(), time.time()
                 answer: Reply | CallFault = CallFault(Fault(FaultKind.CANCELLED))
                 try:
@@ -53,7 +56,7 @@ class Calls:
                         answer = CallFault(Fault(FaultKind.DEADLINE))
                     raise
                 finally:
-                    end = clock()
+                    turn.answer, end = answer, clock()
                     usage = answer.usage if answer.usage.calls else replace(answer.usage, calls=1)
                     if spend is not None:
                         spend(usage)
@@ -64,14 +67,14 @@ class Calls:
             return CallFault(Fault(FaultKind.BREAKER_OPEN, str(error)))
 
     @asynccontextmanager
-    async def _turn(self, seat: Seat) -> AsyncIterator[Call]:
-        """Holds a slot and the breaker's leave; waits without a slot. Raises JudgeAborted."""
+    async def _turn(self, seat: Seat, question: Question) -> AsyncIterator[tuple[Call, Turn]]:
+        """Holds a place, the quota's permit and the breaker's leave; waits with none of them. Raises JudgeAborted."""
         while True:
             await self.breaker.ready(seat)
-            async with self._limiter.slot(seat):
+            async with self._limiter.slot(seat, question.quota, question.tokens) as turn:
                 with self.breaker.call(seat) as call:
                     if call is not None:
-                        yield call
+                        yield call, turn
                         return
 
     def _show(self, event: CallEvent) -> None:

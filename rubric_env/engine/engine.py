@@ -60,9 +60,9 @@ class Case:
 class JudgeEngine:
     """Judges cases with one judge under one set of settings; serves any number of rollouts and loops at once.
 
-    `journal`, `limiter` and `breaker` may be shared between engines. `on_call` sees every call as it ends. Raises
-    JournalError when the journal's file cannot be used, SettingsError when the instruction's cannot be read or
-    `settings` ask for what this version has not.
+    `journal`, `limiter` and `breaker` may be shared between engines. Observers see every call as it ends. Raises
+    JournalError when the journal's file cannot be used, SettingsError when the instruction's cannot be read or that for
+    events not be written, and when `settings` ask for what this version has not.
     """
 
     def __init__(
@@ -172,9 +172,10 @@ class JudgeEngine:
             async with asyncio.timeout_at(seat.deadline):
                 while True:
                     answer = await self._desk.calls.make(lambda: complete(messages), seat, Question(model=judge.model))
-                    if isinstance(answer, Reply):
+                    if isinstance(answer, Reply) and answer.cut is None:
                         return answer.text
-                    fault = answer.fault
+                    # Half an answer may say the opposite of the whole one.
+                    fault = (answer.cut if isinstance(answer, Reply) else answer.fault) or fault
                     if not await tries.again(answer):
                         break
         raise JudgeCallError(fault)
@@ -190,7 +191,10 @@ class JudgeEngine:
     async def aclose(self) -> None:
         """Close this loop's connections and write what the journal still holds. May be called again, in any loop."""
         await self._desk.judges.aclose()
-        self._desk.journal.close()
+        try:
+            await asyncio.to_thread(self._desk.journal.close)
+        except RuntimeError:
+            self._desk.journal.close()  # at interpreter exit no thread takes new work
         if self._event_file is not None:
             self._event_file.close()
 

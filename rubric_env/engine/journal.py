@@ -3,170 +3,166 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import logging
-import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
-from rubric_env._loops import PerLoop
+from rubric_env.engine._journal_file import JournalFile
+from rubric_env.engine._journal_jobs import Accept, Look, Pair, Read, Release, Take
+from rubric_env.engine._journal_memory import Memory
+from rubric_env.engine._journal_store import JournalError
 from rubric_env.scoring.judgement import RowVerdict
 
-T = TypeVar("T")
-HELD = 50_000
-"""Verdicts held in memory, about 1 kB each; the oldest are dropped, which costs a repeated question, nothing else."""
+GRACE_SECONDS = 5.0
+"""Who asks has that long after its deadline to say what came of it."""
+GLANCE_SECONDS = 5.0
+"""Between looks whether the loop of who asks is still there."""
 
-logger = logging.getLogger(__name__)
+__all__ = ["Journal", "JournalError", "Taken"]
 
 
-class JournalError(ValueError):
-    """The file named by JUDGE_JOURNAL cannot be used."""
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What came of `Journal.take`. Keys that are in neither are asked by somebody else: `wait` for them."""
+
+    known: Mapping[str, RowVerdict]
+    mine: Sequence[str]
+    """The caller asks these, and must `accept` or `release` each."""
 
 
 class Journal:
-    """Verdicts by key: in memory, or in a SQLite file that processes share. Keys within one `scope` only.
+    """Verdicts by key: in memory, or in a SQLite file that processes share. Keys are of one `scope` only.
 
-    A file is written by one thread of its own. When it fails later (disk full), judging goes on and a warning says so.
-    Raises JournalError when the file cannot be opened.
+    The same question is asked once at a time: among the loops and threads of a process, and among the processes that
+    share a file. A file is read and written by one thread of its own. When it fails later (disk full), judging goes on
+    and a warning says so. Raises JournalError when the file cannot be used to begin with.
     """
 
     def __init__(self, path: str | Path | None = None) -> None:
-        self._memory: dict[str, dict[str, RowVerdict]] = {}
-        self._held = 0
+        self._memory = Memory()
         self._lock = threading.Lock()
-        self._asked: PerLoop[dict[tuple[str, str], asyncio.Future[RowVerdict | None]]] = PerLoop(dict)
-        self._file = _File(Path(path)) if path else None
+        self._claims: dict[Pair, _Claim] = {}
+        self._file = JournalFile(Path(path), self._tell) if path else None
 
     async def read(self, scope: str, keys: Sequence[str]) -> dict[str, RowVerdict]:
         """The verdicts that are known already."""
-        if self._file is not None:
-            return await self._file.read(scope, keys)
-        known = self._memory.get(scope, {})
-        return {key: known[key] for key in keys if key in known}
+        pairs = [(scope, key) for key in keys]
+        if self._file is None:
+            known = self._memory.read(pairs)
+        else:
+            job = Read(pairs)
+            self._file.submit(job)
+            known = (await asyncio.wrap_future(job.done)).known
+        return {key: verdict for (_, key), verdict in known.items()}
+
+    async def take(self, scope: str, keys: Sequence[str], seconds: float) -> Taken:
+        """The verdicts that are known, and the keys that are the caller's to ask, which it has `seconds` for.
+
+        Who does not hear from it by then asks itself.
+        """
+        mine, lost = [], []
+        with self._lock:
+            for key in keys:
+                claim = self._claims.get((scope, key))
+                if claim is None or claim.lost:
+                    lost += [claim] if claim else []
+                    self._claims[scope, key] = _Claim(seconds)
+                    mine.append((scope, key))
+        for claim in lost:
+            claim.verdict.set_result(None)
+        try:
+            look = await self._look(mine, seconds)
+        except BaseException:
+            self._release(mine)
+            raise
+        for pair, verdict in look.known.items():
+            self._tell(pair, verdict)
+        known = {key: verdict for (_, key), verdict in look.known.items()}
+        return Taken(known, [key for _, key in look.open(mine)])
 
     async def accept(self, scope: str, verdicts: Mapping[str, RowVerdict]) -> None:
-        """Append verdicts, and hand them to whoever waits for the same keys."""
-        for key, verdict in verdicts.items():
-            self._answer(scope, key, verdict)
-        if self._file is not None:
-            await self._file.append(scope, verdicts)
-            return
-        with self._lock:
-            known = self._memory.setdefault(scope, {})
-            self._held += len(verdicts.keys() - known.keys())
-            known.update(verdicts)
-            while self._held > HELD:
-                self._drop_oldest()
+        """Keep verdicts, and hand them to whoever waits for the same keys. In the file when this returns."""
+        kept = {(scope, key): verdict for key, verdict in verdicts.items()}
+        if self._file is None:
+            self._memory.put(kept)
+            for pair, verdict in kept.items():
+                self._tell(pair, verdict)
+        else:
+            job = Accept(kept)
+            self._file.submit(job)
+            await asyncio.wrap_future(job.done)
+
+    def release(self, scope: str, keys: Sequence[str]) -> None:
+        """Give up the keys that were taken and got no verdict."""
+        self._release([(scope, key) for key in keys])
+
+    async def wait(self, scope: str, key: str) -> RowVerdict | None:
+        """The verdict of whoever asks; None when they got none, ended before this call, or had their time."""
+        claim = self._claims.get((scope, key))
+        if claim is None:
+            return None
+        verdict = asyncio.wrap_future(claim.verdict)
+        try:
+            while not claim.lost:
+                await asyncio.wait([verdict], timeout=min(GLANCE_SECONDS, claim.seconds_left))
+                if verdict.done():
+                    return verdict.result()
+            return None
+        finally:
+            verdict.cancel()
 
     def forget(self, scope: str) -> None:
         """Drop what is held in memory for a scope whose rollouts are all scored."""
-        with self._lock:
-            self._held -= len(self._memory.pop(scope, {}))
-
-    def take(self, scope: str, key: str) -> bool:
-        """True: the caller asks, and must `accept` or `release` the key. False: somebody asks already; `wait`."""
-        asked = self._asked.here()
-        if (scope, key) in asked:
-            return False
-        asked[scope, key] = asyncio.get_running_loop().create_future()
-        return True
-
-    def release(self, scope: str, keys: Iterable[str]) -> None:
-        """Give up the keys that were taken and got no verdict."""
-        for key in keys:
-            self._answer(scope, key, None)
-
-    async def wait(self, scope: str, key: str) -> RowVerdict | None:
-        """The verdict of whoever asks; None when they got none, or ended before this call."""
-        asked = self._asked.here().get((scope, key))
-        return await asyncio.shield(asked) if asked is not None else None
+        self._memory.forget(scope)
 
     def close(self) -> None:
-        """Write what is pending. The journal can be used again afterwards."""
-        if self._file is not None:
+        """Write what is pending and let go of the file, unless a rollout in another loop still uses it.
+
+        The journal can be used again afterwards.
+        """
+        if self._file is not None and not self._claims:
             self._file.close()
 
-    def _drop_oldest(self) -> None:
-        scope, verdicts = next(iter(self._memory.items()))
-        del verdicts[next(iter(verdicts))]
-        self._held -= 1
-        if not verdicts:
-            del self._memory[scope]
+    async def _look(self, pairs: Sequence[Pair], seconds: float) -> Look:
+        if self._file is None or not pairs:
+            return Look(self._memory.read(pairs), set())
+        job = Take(pairs, seconds + GRACE_SECONDS)
+        self._file.submit(job)
+        return await asyncio.wrap_future(job.done)
 
-    def _answer(self, scope: str, key: str, verdict: RowVerdict | None) -> None:
-        asked = self._asked.here().pop((scope, key), None)
-        if asked is not None and not asked.done():
-            asked.set_result(verdict)
+    def _release(self, pairs: Sequence[Pair]) -> None:
+        held = [pair for pair in pairs if pair in self._claims]
+        if held and self._file is not None:
+            # Before others can take them: jobs are done in order.
+            self._file.submit(Release(held))
+        for pair in held:
+            self._tell(pair, None)
+
+    def _tell(self, pair: Pair, verdict: RowVerdict | None) -> None:
+        with self._lock:
+            claim = self._claims.pop(pair, None)
+        if claim is not None:
+            claim.verdict.set_result(verdict)
 
 
-class _File:
-    """One connection, used by one thread: sqlite3 stays off the event loop, and a read sees all earlier writes."""
+class _Claim:
+    """Somebody in this process asks, or watches what another process asks."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._thread: ThreadPoolExecutor | None = None
-        self._connection: sqlite3.Connection | None = None
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._executor().submit(self._open).result()
-        except (OSError, sqlite3.Error) as error:
-            self.close()
-            raise JournalError(f"JUDGE_JOURNAL={path}: not usable as a journal ({error}): name another file") from None
+    def __init__(self, seconds: float) -> None:
+        self.verdict: Future[RowVerdict | None] = Future()
+        # It runs, so that nobody who stops waiting can cancel it for the others.
+        self.verdict.set_running_or_notify_cancel()
+        self._loop = asyncio.get_running_loop()
+        self._until = time.monotonic() + seconds + GRACE_SECONDS
 
-    async def read(self, scope: str, keys: Sequence[str]) -> dict[str, RowVerdict]:
-        return await self._run(lambda: self._select(scope, keys), {})
+    @property
+    def seconds_left(self) -> float:
+        return max(0.0, self._until - time.monotonic())
 
-    async def append(self, scope: str, verdicts: Mapping[str, RowVerdict]) -> None:
-        rows = [(scope, key, json.dumps(asdict(verdict))) for key, verdict in verdicts.items()]
-        await self._run(lambda: self._insert(rows), None)
-
-    def close(self) -> None:
-        # Also at interpreter exit, when no thread takes new work: what is queued is still written.
-        # Another loop may go on: what comes from now on gets a thread and a connection of its own.
-        thread, self._thread = self._thread, None
-        if thread is not None:
-            thread.shutdown()
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
-
-    async def _run(self, work: Callable[[], T], otherwise: T) -> T:
-        try:
-            # A verdict that was paid for is written even if its rollout is cancelled meanwhile.
-            return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._executor(), work))
-        except sqlite3.Error as error:
-            logger.warning("JUDGE_JOURNAL=%s: %s; judging goes on without it", self._path, error)
-            return otherwise
-
-    def _executor(self) -> ThreadPoolExecutor:
-        if self._thread is None:
-            self._thread = ThreadPoolExecutor(1, thread_name_prefix="judge-journal")
-        return self._thread
-
-    def _open(self) -> sqlite3.Connection:
-        if self._connection is None:
-            self._connection = sqlite3.connect(self._path, timeout=10.0, check_same_thread=False)
-            self._connection.execute("PRAGMA journal_mode=WAL")
-            self._connection.execute("PRAGMA synchronous=NORMAL")
-            self._connection.execute(
-                "CREATE TABLE IF NOT EXISTS verdict_1"
-                " (scope TEXT, key TEXT, verdict TEXT NOT NULL, PRIMARY KEY (scope, key)) WITHOUT ROWID"
-            )
-            self._connection.commit()
-        return self._connection
-
-    def _select(self, scope: str, keys: Sequence[str]) -> dict[str, RowVerdict]:
-        # JSON keeps this one statement whatever the number of keys: SQLite limits the count of parameters.
-        found = self._open().execute(
-            "SELECT key, verdict FROM verdict_1 WHERE scope = ? AND key IN (SELECT value FROM json_each(?))",
-            (scope, json.dumps(list(keys))),
-        )
-        return {key: RowVerdict(**json.loads(text)) for key, text in found}
-
-    def _insert(self, rows: Sequence[tuple[str, str, str]]) -> None:
-        with self._open() as connection:
-            connection.executemany("INSERT OR REPLACE INTO verdict_1 VALUES (?, ?, ?)", rows)
+    @property
+    def lost(self) -> bool:
+        """Its time is over, or its loop was closed under it."""
+        return not self.seconds_left or self._loop.is_closed()

@@ -18,7 +18,7 @@ from rubric_env.engine.reading import read_reply
 from rubric_env.engine.tries import FINAL_FAULTS, Backoff, Tries
 from rubric_env.evidence import EvidencePack
 from rubric_env.judges.pool import JudgePool
-from rubric_env.judges.protocol import CallFault, Judge, Reply
+from rubric_env.judges.protocol import CallFault, Judge, Prompt, Reply
 from rubric_env.scoring.faults import Fault, FaultKind
 from rubric_env.scoring.judgement import Judgement, RowVerdict, Usage
 from rubric_env.settings import JudgeSettings
@@ -28,6 +28,9 @@ LARGE_TEXT = 16_000
 
 CACHED_PREFIX = 1024
 """Tokens of a shared prefix below which no known endpoint caches it."""
+
+LAST_WORDS = 0.5
+"""Seconds before the deadline, at most, in which no call is out: what came of the last ones is read and kept."""
 
 SMALLEST_EVIDENCE = 500
 """Tokens of evidence below which a question that is too long is not too long because of it."""
@@ -46,6 +49,7 @@ class Sheet:
     """Verdicts that count when no further try comes."""
     tries: Counter[str] = field(default_factory=Counter)
     usage: Usage = field(default_factory=Usage)
+    reused: int = 0
 
     def judgement(self, seconds: float, unfinished: Fault) -> Judgement:
         """Every row ends here: with its verdict, the one that stands, its fault, or else `unfinished`."""
@@ -58,7 +62,7 @@ class Sheet:
             else:
                 last = f"; last try: {self.last[row]}" if row in self.last else ""
                 faults[row] = replace(unfinished, detail=unfinished.detail + last)
-        return Judgement(verdicts, faults, self.usage, seconds, dict(self.tries))
+        return Judgement(verdicts, faults, self.usage, seconds, dict(self.tries), self.reused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +117,7 @@ class Rollout:
         self._sheet = sheet
         self._remake = remake
         self._seat = Seat(deadline)
+        self._last_words = deadline - min(LAST_WORDS, desk.settings.deadline / 50)
         self._name = name
         self._gate = asyncio.Semaphore(desk.settings.concurrency)
         self._shrinking = asyncio.Lock()
@@ -129,23 +134,19 @@ class Rollout:
 
     async def _ask_once(self, reuse: Reuse) -> None:
         """Take what the journal knows, ask for what nobody asks, and wait for the rest."""
-        journal, scope, keys = self._desk.journal, reuse.scope, reuse.keys
-        unsettled = list(self._sheet.ids)
-        while unsettled:
-            mine = [row for row in unsettled if journal.take(scope, keys[row])]
-            theirs = [row for row in unsettled if row not in mine]
+        journal, scope = self._desk.journal, reuse.scope
+        rows = {reuse.keys[row]: row for row in self._sheet.ids}
+        while rows:
+            left = self._seat.deadline - asyncio.get_running_loop().time()
+            taken = await journal.take(scope, list(rows), left)
             try:
-                known = await journal.read(scope, [keys[row] for row in mine])
-                self._sheet.verdicts.update({row: known[keys[row]] for row in mine if keys[row] in known})
-                await self._ask([row for row in mine if keys[row] not in known])
+                self._reuse({rows.pop(key): verdict for key, verdict in taken.known.items()})
+                await self._ask([rows.pop(key) for key in taken.mine])
             finally:
-                journal.release(scope, [keys[row] for row in mine])
-            unsettled = []
-            for row in theirs:
-                if verdict := await journal.wait(scope, keys[row]):
-                    self._sheet.verdicts[row] = verdict
-                else:
-                    unsettled.append(row)
+                journal.release(scope, taken.mine)
+            for key in list(rows):
+                if verdict := await journal.wait(scope, key):
+                    self._reuse({rows.pop(key): verdict})
 
     async def _ask(self, ids: Sequence[str]) -> None:
         blocks = plan(ids, self._settings.batch)
@@ -193,6 +194,8 @@ class Rollout:
                 pending = await self._accept(answer, pending, material)
                 if not pending:
                     return []
+            elif answer.fault.kind is FaultKind.DEADLINE:
+                continue
             else:
                 self._sheet.last.update(dict.fromkeys(pending, answer.fault))
                 if answer.fault.kind in FINAL_FAULTS and not answer.elsewhere:
@@ -219,6 +222,8 @@ class Rollout:
             self._sheet.tries.update(ids)
 
         async with self._gate:
+            if self._time_left <= 0:
+                await asyncio.Event().wait()  # for the deadline, which ends it all
             material = self.material
             if self._stopped is not None:
                 return material, CallFault(self._stopped)
@@ -228,7 +233,7 @@ class Rollout:
             endpoint = getattr(judge, "endpoint", judge.identity)
             attempt = 1 + max(self._sheet.tries[row] for row in ids)
             answer = await self._desk.calls.make(
-                lambda: judge.ask(prompt, timeout=tries.timeout),
+                lambda: self._ask_judge(judge, prompt, tries.timeout),
                 self._seat,
                 Question(self._name, prompt.ids, judge.model, endpoint, quota, prompt.tokens, attempt),
                 spend=spend,
@@ -236,6 +241,21 @@ class Rollout:
         if answer.usage.cached_tokens:
             self._desk.caching.add(quota)
         return material, self._desk.judges.noted(judge, answer)
+
+    @property
+    def _time_left(self) -> float:
+        """Seconds in which a call may be out."""
+        return self._last_words - asyncio.get_running_loop().time()
+
+    async def _ask_judge(self, judge: Judge, prompt: Prompt, timeout: float) -> Reply | CallFault:
+        """The call ends before the deadline does, so that rows which came by then are kept; this is no time-out."""
+        left = self._time_left
+        answer = await judge.ask(prompt, timeout=max(0.0, min(timeout, left)))
+        fault = answer.fault if isinstance(answer, CallFault) else answer.cut
+        if left >= timeout or fault is None or fault.kind is not FaultKind.TIMEOUT:
+            return answer
+        late = Fault(FaultKind.DEADLINE, f"JUDGE_DEADLINE of {self._settings.deadline:g} s reached")
+        return replace(answer, fault=late) if isinstance(answer, CallFault) else replace(answer, cut=late)
 
     async def _shrink(self, refused: Material, answer: CallFault) -> bool:
         """Show less of the evidence after a question that was too long. False when nothing is left to leave out."""
@@ -256,8 +276,12 @@ class Rollout:
         if (reuse := self.material.reuse) is None:
             return list(ids)
         known = await self._desk.journal.read(reuse.scope, [reuse.keys[row] for row in ids])
-        self._sheet.verdicts.update({row: known[reuse.keys[row]] for row in ids if reuse.keys[row] in known})
+        self._reuse({row: known[reuse.keys[row]] for row in ids if reuse.keys[row] in known})
         return [row for row in ids if reuse.keys[row] not in known]
+
+    def _reuse(self, verdicts: Mapping[str, RowVerdict]) -> None:
+        self._sheet.verdicts.update(verdicts)
+        self._sheet.reused += len(verdicts)
 
     async def _accept(self, reply: Reply, ids: Sequence[str], material: Material) -> list[str]:
         """Put what the reply settles on the sheet: the rows to ask again."""

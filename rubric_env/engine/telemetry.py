@@ -10,7 +10,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -19,7 +18,7 @@ from rubric_env.scoring import Outcome
 from rubric_env.scoring.faults import FaultKind
 
 if TYPE_CHECKING:
-    from opentelemetry.trace import Tracer, TracerProvider
+    from opentelemetry.trace import Tracer
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -77,20 +76,13 @@ def trace_call(event: CallEvent) -> None:
 
 
 def _tracer() -> Tracer | None:
-    trace: Any = sys.modules.get("opentelemetry.trace")
-    if trace is None:
+    """None as long as nobody has set a provider, which takes an import of the API."""
+    if "opentelemetry.trace" not in sys.modules:
         return None
+    from opentelemetry import trace
+
     provider = trace.get_tracer_provider()
-    if isinstance(provider, trace.ProxyTracerProvider | trace.NoOpTracerProvider):
-        return None
-    return _tracer_of(provider)
-
-
-@lru_cache(maxsize=1)
-def _tracer_of(provider: TracerProvider) -> Tracer:
-    from rubric_env import __version__
-
-    return provider.get_tracer("rubric_env", __version__)
+    return None if isinstance(provider, trace.ProxyTracerProvider) else provider.get_tracer("rubric_env")
 
 
 def _of_call(event: CallEvent) -> dict[str, Any]:

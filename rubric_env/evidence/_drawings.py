@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 POINTS = 200
 """Values of one series that are shown."""
 
+_LABELS = "{http://schemas.microsoft.com/office/drawing/2012/chart}"
 _EXTENDED = "{http://schemas.microsoft.com/office/drawing/2014/chartex}"
 
 
@@ -19,10 +20,10 @@ def chart(root: Element) -> list[str]:
     """One line for the kind and title, one for the categories, one for each series with its values."""
     plots = sorted({plot.tag.removeprefix(C) for plot in root.iter() if _is_plot(plot)})
     kinds = ", ".join(name.removesuffix("Chart") for name in plots) or "unknown kind"
-    title = _text(root.find(f".//{C}chart/{C}title"))
+    title = _title(root.find(f".//{C}chart/{C}title")) or _title(root.find(f".//{_EXTENDED}chart/{_EXTENDED}title"))
     lines = [f"chart ({kinds})" + (f": {title}" if title else "")]
     for axis in root.iter(f"{C}catAx", f"{C}valAx", f"{C}dateAx"):
-        if name := _text(axis.find(f"{C}title")):
+        if name := _title(axis.find(f"{C}title")):
             lines.append(f"axis: {name}")
     before: list[str] = []
     for number, series in enumerate(root.iter(f"{C}ser"), 1):
@@ -37,6 +38,12 @@ def chart(root: Element) -> list[str]:
         lines.append(f"{name}: {_listed(values)}" if values else f"{name}: no values kept, of {where or 'nothing'}")
         if sizes := _points(series, "bubbleSize"):
             lines.append(f"{name}, sizes: {_listed(sizes)}")
+        labels = [words for rich in series.iter(f"{C}rich") if (words := _text(rich))]
+        labels += [label for cells in series.iter(f"{_LABELS}dlblRangeCache") for label in _cached(cells)]
+        if labels:
+            lines.append(f"{name}, labels: {_listed(labels)}")
+    names = [name.text for name in root.iter(f"{_EXTENDED}v") if name.text]
+    lines += [f"series: {_listed(names)}"] if names else []
     lines += [f"values: {words}" for element in root.iter(f"{_EXTENDED}lvl") if (words := _levels(element))]
     return lines
 
@@ -56,6 +63,11 @@ def _text(element: Element | None) -> str:
         return ""
     paragraphs = ("".join(run.text or "" for run in descendants(p, f"{A}t")) for p in descendants(element, f"{A}p"))
     return "\n".join(filter(None, (paragraph.strip() for paragraph in paragraphs)))
+
+
+def _title(element: Element | None) -> str:
+    """Written, or taken from a cell."""
+    return _text(element) or ("" if element is None else " ".join(_cached(element)))
 
 
 def _points(series: Element, *names: str) -> list[str]:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rubric_env.evidence._extract import Unreadable
 from rubric_env.evidence._ooxml import A, P, Package, R, Relationship, children, descendants
-from rubric_env.evidence._pptx_geometry import Box, Frame, frame, points
+from rubric_env.evidence._pptx_geometry import Box, Frame, frame, number, points
 from rubric_env.evidence._pptx_look import Look
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
 
+    from rubric_env.evidence._pptx_shapes import Shape
     from rubric_env.evidence._reading import Reading
 
 MAIN = "ppt/presentation.xml"
@@ -65,8 +66,8 @@ class Sheet:
         """The placeholders of layout and master that one on this sheet inherits from, the nearest first."""
         found = []
         wanted = placeholder
-        for number, sheet in enumerate(self.chain):
-            if number and (match := sheet._match(wanted)) is not None:
+        for level, sheet in enumerate(self.chain):
+            if level and (match := sheet._match(wanted)) is not None:
                 found.append(match[0])
                 wanted = match[1]
         return found
@@ -108,23 +109,30 @@ class Entry:
 
 @dataclass
 class Deck:
-    """Raises Unreadable when it holds nothing of a presentation. `broken` says what is wrong with the list of slides."""
+    """Raises Unreadable when it holds nothing of a presentation. `broken`: what is wrong with its list of slides."""
 
     package: Package
     reading: Reading
     broken: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._sheets: dict[str, Sheet | None] = {}
+        self.shown: dict[str, list[Shape]] = {}
+        self.sheets: dict[str, Sheet] = {}
+        self.main, self._root = MAIN, self._presentation()
+        self.links = self.package.relationships(self.main)
+
+    def _presentation(self) -> Element | None:
         try:
             self.main = self.package.main(MAIN)
-            self._root: Element | None = self.package.xml(self.main)
+            return self.package.xml(self.main)
         except Unreadable as error:
-            self.main, self._root = MAIN, None
-            if MAIN in self.package:
-                self._root = self.package.xml(MAIN, recover=True)
-            self.reading.lost("the presentation", error)
-        self.links = self.package.relationships(self.main)
+            if not self._slide_parts:
+                raise
+            self.reading.lost("the presentation's own part", error)
+        try:
+            return self.package.xml(self.main, recover=True)
+        except (KeyError, Unreadable):
+            return None
 
     @cached_property
     def size(self) -> Box:
@@ -133,6 +141,11 @@ class Deck:
         width, height = (points(element.get(name)) if element is not None else None for name in ("cx", "cy"))
         return Box(0, 0, width or 720.0, height or 540.0)
 
+    def shown_number(self, place: int) -> str:
+        """What the slide in this place shows as its number."""
+        first = self._root.get("firstSlideNum") if self._root is not None else None
+        return str(place - 1 + int(number(first, 1)))
+
     @property
     def text_style(self) -> Element | None:
         return self._root.find(f"{P}defaultTextStyle") if self._root is not None else None
@@ -140,15 +153,13 @@ class Deck:
     @cached_property
     def slides(self) -> list[Entry]:
         """In the order shown. Entries that lead nowhere take the slide parts that no entry names, in their order."""
-        names = (info.filename.replace("\\", "/").lstrip("/") for info in self.package.archive.members)
-        parts = [name for _, name in sorted((int(m[1]), name) for name in names if (m := _SLIDE_PART.fullmatch(name)))]
         listed = [Entry(self._target(entry), entry.get("id") or "") for entry in self._listed]
         seen: set[str] = set()
         for entry in listed:
             if entry.part.casefold() in seen:
                 entry.part = ""  # no slide is shown twice; a list that says so is as broken as one that leads nowhere
             seen.add(entry.part.casefold())
-        left = [part for part in parts if part.casefold() not in seen]
+        left = [part for part in self._slide_parts if part.casefold() not in seen]
         lost = [entry for entry in listed if not entry.part]
         if not listed and left:
             self.broken.append("its list of slides is missing: they are in the order of their file numbers")
@@ -162,6 +173,13 @@ class Deck:
             self.broken.append(f"{len(left)} slides in the file are not part of the presentation, and not read")
         return listed
 
+    @cached_property
+    def _slide_parts(self) -> list[str]:
+        """By number."""
+        names = (info.filename.replace("\\", "/").lstrip("/") for info in self.package.archive.members)
+        numbered = [(int(match[1]), name) for name in names if (match := _SLIDE_PART.fullmatch(name))]
+        return [name for _, name in sorted(numbered)]
+
     @property
     def _listed(self) -> list[Element]:
         return list(descendants(self._root, f"{P}sldId")) if self._root is not None else []
@@ -173,7 +191,7 @@ class Deck:
 
     def sections(self) -> Iterator[tuple[str, list[int]]]:
         """Their names, with the numbers of their slides."""
-        numbers = {entry.identity: number for number, entry in enumerate(self.slides, 1)}
+        numbers = {entry.identity: place for place, entry in enumerate(self.slides, 1)}
         for section in self._root.iter(f"{_P14}section") if self._root is not None else ():
             members = [numbers[one.get("id", "")] for one in section.iter(f"{_P14}sldId") if one.get("id") in numbers]
             yield section.get("name") or "", members
@@ -189,35 +207,37 @@ class Deck:
             root = self.package.xml(part, recover=True)
             self.reading.lost(f"the end of {address}", error)
         links = self.package.relationships(part)
-        parent = self._parent(links, address, above)
-        look = parent.look if parent else self._look(root, links)
+        parent = self._parent(links, address, above) if above else None
+        look = parent.look if parent else self._look(root, links, address)
         return Sheet(part, root, links, look.mapped_by(root.find(f"{P}clrMapOvr")), parent)
 
     def _parent(self, links: dict[str, Relationship], address: str, above: tuple[str, ...]) -> Sheet | None:
-        if not above:
-            return None
-        part = next((link.target for link in links.values() if link.kind == above[0] and not link.external), "")
-        if part not in self._sheets:
+        """The layout of a slide, the master of a layout; without its layout a slide takes after the deck's master."""
+        own = [link.target for link in links.values() if link.kind == above[0] and not link.external]
+        masters = [link.target for link in self.links.values() if link.kind == "slideMaster" and not link.external]
+        for part, higher in (*((part, above[1:]) for part in own), *((part, ()) for part in masters)):
             try:
-                self._sheets[part] = self._sheet(part, part, above[1:])
+                if part not in self.sheets:
+                    self.sheets[part] = self._sheet(part, part, higher)
+                return self.sheets[part]
             except (KeyError, Unreadable) as error:
-                self._sheets[part] = None
-                reason = error if part else "its layout is missing"
-                self.reading.lost(f"what {address} takes over from its layout", reason)
-        return self._sheets[part]
+                self.reading.lost(f"what {address} takes over from {part}", error)
+        if not own:
+            self.reading.lost(f"what {address} takes over", "it has no layout")
+        return None
 
-    def _look(self, master: Element, links: dict[str, Relationship]) -> Look:
+    def _look(self, master: Element, links: dict[str, Relationship], address: str) -> Look:
         mapped = master.find(f"{P}clrMap")
-        part = next((link.target for link in links.values() if link.kind == "theme"), "")
+        theme = None
         try:
-            theme = self.package.xml(part)
-        except (KeyError, Unreadable):
-            theme = None
+            theme = self.package.xml(next((link.target for link in links.values() if link.kind == "theme"), ""))
+        except (KeyError, Unreadable) as error:
+            self.reading.lost(f"the theme of {address}", error)
         return Look(theme, dict(mapped.attrib) if mapped is not None else {})
 
     def comments(self, sheet: Sheet, address: str) -> Iterator[Comment]:
         """Of both kinds, with their replies."""
-        number = 0
+        count = 0
         for link in sheet.links.values():
             if link.kind != "comments" or link.external:
                 continue
@@ -227,8 +247,8 @@ class Deck:
                 self.reading.lost(f"comments of {address}", error)
                 continue
             for comment in root.iter(f"{P}cm", f"{_P188}cm"):
-                number += 1
-                label = f"{address}/comment {number}"
+                count += 1
+                label = f"{address}/comment {count}"
                 answered = comment.find(f".//{_P15}parentCm") is not None
                 solved = ", resolved" if comment.get("status") == "resolved" else ""
                 said = "reply" if answered else "comment"
@@ -242,7 +262,7 @@ class Deck:
 
     @cached_property
     def _authors(self) -> dict[str, str]:
-        found = {}
+        found: dict[str, str] = {}
         for link in self.links.values():
             if link.kind in ("commentAuthors", "authors"):
                 try:

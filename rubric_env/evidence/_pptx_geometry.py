@@ -121,6 +121,12 @@ def number(text: str | None, default: float = 0.0) -> float:
     return value if math.isfinite(value) else default
 
 
+def share(text: str | None, default: float = 0.0) -> float:
+    """A percentage: `65000`, in Strict files `65%`, is 0.65."""
+    text = text or ""
+    return number(text[:-1], 100 * default) / 100 if text.endswith("%") else number(text, 1e5 * default) / 1e5
+
+
 def points(text: str | None) -> float | None:
     """A coordinate; None where there is none that makes sense. Zero is one."""
     value = number(text, math.inf) / POINT

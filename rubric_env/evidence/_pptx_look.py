@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import colorsys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from rubric_env.evidence._ooxml import A, P, children
-from rubric_env.evidence._pptx_geometry import number
+from rubric_env.evidence._pptx_geometry import number, share
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
@@ -36,7 +36,7 @@ class Colour(NamedTuple):
     def over(self, ground: Colour) -> Colour:
         """What is seen when it lies on `ground`."""
         mixed = (self.alpha * top + (1 - self.alpha) * below for top, below in zip(self[:3], ground[:3], strict=True))
-        return Colour(*mixed, ground.alpha)
+        return Colour._make((*mixed, ground.alpha))
 
 
 WHITE = Colour(1, 1, 1)
@@ -79,6 +79,12 @@ class Look:
                 base = self._base(element, placeholder)
                 return _changed(base, element) if base else None
         return None
+
+    def named(self, name: str) -> Colour | None:
+        """A colour of the theme: `hlink`, `accent1`."""
+        entry = self._scheme.get(self._mapped.get(name, name))
+        inner = next(children(entry), None) if entry is not None else None
+        return None if inner is None or inner.tag == f"{A}schemeClr" else self._base(inner, None)
 
     def fill(self, properties: Element | None, group: Fill = NOTHING) -> Fill | None:
         """What `p:spPr`, `p:bgPr` or `a:tcPr` say themselves; None when they say nothing."""
@@ -132,16 +138,15 @@ class Look:
             case "schemeClr" if value == "phClr":
                 return placeholder
             case "schemeClr":
-                entry = self._scheme.get(self._mapped.get(value, value))
-                inner = next(children(entry), None) if entry is not None else None
-                return None if inner is None or inner.tag == f"{A}schemeClr" else self._base(inner, None)
+                return self.named(value)
             case "prstClr":
                 return _named(value)
             case "scrgbClr":
-                return Colour(*(_gamma(number(element.get(part)) / 100_000) for part in "rgb"))
+                return Colour._make((*(_gamma(share(element.get(part))) for part in "rgb"), 1.0))
             case "hslClr":
-                hue, light = number(element.get("hue")) / 21_600_000, number(element.get("lum")) / 100_000
-                return Colour(*colorsys.hls_to_rgb(hue % 1, _unit(light), _unit(number(element.get("sat")) / 100_000)))
+                hue = number(element.get("hue")) / 21_600_000 % 1
+                light, saturation = (_unit(share(element.get(name))) for name in ("lum", "sat"))
+                return Colour._make((*colorsys.hls_to_rgb(hue, light, saturation), 1.0))
         return None
 
     def _mean(self, gradient: Element, base: Colour | None) -> Colour | None:
@@ -149,7 +154,7 @@ class Look:
         known = [stop for stop in stops if stop is not None]
         if not known or len(known) < len(stops):
             return None
-        return Colour(*(sum(parts) / len(known) for parts in zip(*known, strict=True)))
+        return Colour._make(sum(parts) / len(known) for parts in zip(*known, strict=True))
 
 
 def text_fill(properties: Element | None) -> Element | None:
@@ -161,7 +166,7 @@ def text_fill(properties: Element | None) -> Element | None:
     return None
 
 
-def background(sheets: Iterator[tuple[Element, Look]]) -> Fill:
+def background(sheets: Iterable[tuple[Element, Look]]) -> Fill:
     """Of a slide, else its layout, else its master, else white."""
     for root, look in sheets:
         holder = root.find(f"{P}cSld/{P}bg")
@@ -173,26 +178,26 @@ def background(sheets: Iterator[tuple[Element, Look]]) -> Fill:
 
 def _changed(colour: Colour, element: Element) -> Colour:
     for change in children(element):
-        value = number(change.get("val")) / 100_000
+        value = share(change.get("val"))
         name = change.tag.removeprefix(A)
         red, green, blue, alpha = colour
         match name:
             case "alpha":
                 colour = colour._replace(alpha=_unit(value))
-            case "shade":
-                colour = Colour(*(_gamma(_linear(part) * value) for part in colour[:3]), alpha)
-            case "tint":
-                colour = Colour(*(_gamma(_linear(part) * value + 1 - value) for part in colour[:3]), alpha)
+            case "shade" | "tint":
+                rest = 1 - value if name == "tint" else 0.0
+                colour = Colour._make((*(_gamma(_linear(part) * value + rest) for part in colour[:3]), alpha))
             case "inv":
                 colour = Colour(1 - red, 1 - green, 1 - blue, alpha)
             case "gray":
-                colour = Colour(*([0.3 * red + 0.59 * green + 0.11 * blue] * 3), alpha)
+                grey = 0.3 * red + 0.59 * green + 0.11 * blue
+                colour = Colour(grey, grey, grey, alpha)
             case "lumMod" | "lumOff" | "lum" | "satMod" | "satOff" | "sat":
                 hue, light, saturation = colorsys.rgb_to_hls(red, green, blue)
                 old = light if name.startswith("lum") else saturation
                 new = _unit(old * value if name.endswith("Mod") else old + value if name.endswith("Off") else value)
                 light, saturation = (new, saturation) if name.startswith("lum") else (light, new)
-                colour = Colour(*map(_unit, colorsys.hls_to_rgb(hue, light, saturation)), alpha)
+                colour = Colour._make((*colorsys.hls_to_rgb(hue, light, saturation), alpha))
     return colour
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from rubric_env.evidence._ooxml import A, M, R, Relationship, children, descendants, math_text
-from rubric_env.evidence._pptx_geometry import POINT, Box, number, points
+from rubric_env.evidence._pptx_geometry import Box, number, points, share
 from rubric_env.evidence._pptx_look import Colour, Look, contrast, text_fill
 
 if TYPE_CHECKING:
@@ -33,13 +33,14 @@ _ON = ("1", "true", "on")
 
 @dataclass(slots=True)
 class Run:
-    """Letters that look the same. `colour` is None where the file does not tell it."""
+    """Letters that look the same. `colour` is None where the file does not tell it, `behind` that of a highlighter."""
 
     text: str
     size: float = DEFAULT_SIZE
     font: str = ""
     bold: bool = False
     colour: Colour | None = None
+    behind: Colour | None = None
     struck: bool = False
     link: str = ""
     contrast: float | None = None
@@ -53,6 +54,7 @@ class Run:
         """What a person would not see, or see struck out."""
         if self.colour is not None and self.colour.alpha < 0.1:
             return "invisible"
+        ground = self.behind or ground
         if self.contrast is not None and self.contrast < UNSEEN and ground is not None:
             return "white on white" if ground.luminance > 0.8 else "in the colour of its background"
         if self.size < TINY:
@@ -62,10 +64,15 @@ class Run:
 
 @dataclass(slots=True)
 class Paragraph:
-    """`before` is its bullet or number with its indentation; `spacing` its line height and `gap` the points around."""
+    """`before` is its bullet or number with its indentation; `spacing` its line height and `gap` the points around.
+
+    `start` is what the numbers of a numbered list start from.
+    """
 
     runs: list[Run] = field(default_factory=list)
     before: str = ""
+    level: int = 0
+    start: int = 0
     align: str = "l"
     spacing: float = 1.0
     gap: float = 0.0
@@ -77,11 +84,11 @@ class Paragraph:
 
 
 class Context(NamedTuple):
-    """What the text of one slide is read with. `slide_of` tells the number of the slide that a part is."""
+    """What the text of one slide is read with: the number that it shows of itself, and that of the slide in a part."""
 
     look: Look
     links: dict[str, Relationship]
-    slide: int
+    shown_number: str
     slide_of: Callable[[str], int | None]
 
 
@@ -112,8 +119,8 @@ class Body:
         self._levels: dict[int, list[tuple[Element, bool]]] = {}
         fit = next((fit for one in self._properties if (fit := _fit(one)) is not None), None)
         self.fit = fit.tag.removeprefix(A) if fit is not None else "noAutofit"
-        scale = number(fit.get("fontScale"), 100_000) if fit is not None else 100_000
-        self._scale = scale / 100_000 if 0 < scale <= 100_000 else 1.0
+        scale = share(fit.get("fontScale"), 1.0) if fit is not None else 1.0
+        self._scale = scale if 0 < scale <= 1 else 1.0
         self.paragraphs = [self._paragraph(one) for one in descendants(element, f"{A}p")]
         self._count()
 
@@ -130,7 +137,7 @@ class Body:
         """Its paragraphs; what is not seen as it stands is marked in place."""
         lines = []
         for paragraph in self.paragraphs:
-            pieces = _joined((run.text + run.link, run.mark(ground)) for run in paragraph.runs)
+            pieces = _joined((run.text, run.mark(ground)) for run in _linked(paragraph.runs))
             text = "".join(f"[{mark}: {text}]" if mark and text.strip() else text for text, mark in pieces)
             if text.strip():
                 lines.append(paragraph.before + text.strip())
@@ -140,7 +147,8 @@ class Body:
         """Its text, and a mark when all of it has the same."""
         marks = {run.mark(ground) for run in self.runs if run.text.strip()}
         if len(marks) == 1 and (mark := marks.pop()):
-            return "\n".join(p.before + p.text.strip() for p in self.paragraphs if p.text.strip()), mark
+            texts = ((one.before, "".join(run.text for run in _linked(one.runs)).strip()) for one in self.paragraphs)
+            return "\n".join(before + text for before, text in texts if text), mark
         return "\n".join(self.lines(ground)), ""
 
     def ink(self, box: Box) -> Box:
@@ -177,26 +185,27 @@ class Body:
         styles += self._level(level)
         align = next((value for style, _ in styles if (value := style.get("algn"))), "l")
         indent = next((value for style, _ in styles if (value := points(style.get("marL"))) is not None), 0.0)
-        paragraph = Paragraph(align=align, indent=max(0.0, indent), before=_bullet(styles, level))
+        before, start = _bullet(styles, level)
+        paragraph = Paragraph([], before, level, start, align, indent=max(0.0, indent))
         for child in children(element):
             if (run := self._run(child, level)) is not None and run.text:
                 paragraph.runs.append(run)
         size = max((run.size for run in paragraph.runs), default=DEFAULT_SIZE)
         for name in ("lnSpc", "spcBef", "spcAft"):
             holder = next((found for style, _ in styles if (found := style.find(f"{A}{name}")) is not None), None)
-            share, exact = _spacing(holder)
-            if name == "lnSpc" and (share or exact):
-                paragraph.spacing = share or (exact or 0.0) / (size * _LINE)
+            percent, exact = _spacing(holder)
+            if name == "lnSpc" and (percent or exact):
+                paragraph.spacing = percent or (exact or 0.0) / (size * _LINE)
             elif name != "lnSpc":
-                paragraph.gap += exact or (share or 0.0) * size * _LINE
+                paragraph.gap += exact or (percent or 0.0) * size * _LINE
         return paragraph
 
     def _run(self, element: Element, level: int) -> Run | None:
         match element.tag:
             case tag if tag in (f"{A}r", f"{A}fld"):
                 text = "".join(part.text or "" for part in element.iterchildren(f"{A}t"))
-                if element.get("type") == "slidenum" and "#" in text:
-                    text = str(self._context.slide)
+                if element.get("type") == "slidenum":
+                    text = self._context.shown_number  # what the file keeps may be of another day
                 return self._styled(text, element.find(f"{A}rPr"), level)
             case tag if tag == f"{A}br":
                 return Run("\n", self._styled("", element.find(f"{A}rPr"), level).size)
@@ -214,11 +223,13 @@ class Body:
         strike = next((found for style, _ in styles if (found := style.get("strike"))), "noStrike")
         run = Run(text, round(size * self._scale, 2), self._font(text, styles), bold in _ON, self._colour(own, styles))
         run.struck = strike != "noStrike"
-        run.link = link_of(own.find(f"{A}hlinkClick"), self._context) if own is not None else ""
+        if own is not None:
+            run.link = link_of(own.find(f"{A}hlinkClick"), self._context)
+            run.behind = self._context.look.colour(own.find(f"{A}highlight"))
         return run
 
     def _font(self, text: str, styles: Iterable[tuple[Element, bool]]) -> str:
-        script = "ea" if any(unicodedata.east_asian_width(letter) in "WF" for letter in text[:20]) else "latin"
+        script = "ea" if any(map(_is_wide, text[:20])) else "latin"
         for style, _ in styles:
             if (font := style.find(f"{A}{script}")) is not None and (
                 name := self._context.look.font(font.get("typeface"))
@@ -228,7 +239,7 @@ class Body:
 
     def _colour(self, own: Element | None, styles: Iterable[tuple[Element, bool]]) -> Colour | None:
         if own is not None and own.find(f"{A}hlinkClick") is not None:
-            return self._context.look.colour(_HYPERLINK())
+            return self._context.look.named("hlink")
         for style, near in styles:
             if style is not own and (self._plain or (self._font_colour is not None and not near)):
                 break
@@ -251,13 +262,14 @@ class Body:
         """Number what is numbered, as it is shown."""
         counts: dict[int, int] = {}
         for paragraph in self.paragraphs:
-            level = (len(paragraph.before) - len(paragraph.before.lstrip())) // 2
-            if paragraph.before.endswith("#. ") and paragraph.text.strip():
-                counts = {known: count for known, count in counts.items() if known <= level}
-                counts[level] = counts.get(level, 0) + 1
-                paragraph.before = paragraph.before.replace("#", str(counts[level]))
-            elif paragraph.text.strip():
-                counts = {known: count for known, count in counts.items() if known < level}
+            if not paragraph.text.strip():
+                continue
+            counts = {
+                level: count for level, count in counts.items() if level < paragraph.level + bool(paragraph.start)
+            }
+            if paragraph.start:
+                counts[paragraph.level] = counts.get(paragraph.level, paragraph.start - 1) + 1
+                paragraph.before += f"{counts[paragraph.level]}. "
 
 
 def link_of(click: Element | None, context: Context) -> str:
@@ -276,29 +288,22 @@ def link_of(click: Element | None, context: Context) -> str:
 def judge_contrast(runs: Iterable[Run], ground: Colour | None) -> None:
     """Give each run its contrast to what is behind it, where both are known."""
     for run in runs:
-        if run.colour is not None and ground is not None:
-            run.contrast = round(contrast(run.colour.over(ground), ground), 2)
+        if run.colour is not None and (behind := run.behind or ground) is not None:
+            run.contrast = round(contrast(run.colour.over(behind), behind), 2)
 
 
-def _HYPERLINK() -> Element:
-    from lxml import etree
-
-    holder = etree.Element("holder")
-    etree.SubElement(holder, f"{A}schemeClr", val="hlink")
-    return holder
-
-
-def _bullet(styles: Iterable[tuple[Element, bool]], level: int) -> str:
+def _bullet(styles: Iterable[tuple[Element, bool]], level: int) -> tuple[str, int]:
+    """What stands before a paragraph, and the first number of its list when that is numbered."""
     for style, _ in styles:
         for child in children(style):
             match child.tag.removeprefix(A):
                 case "buNone":
-                    return ""
+                    return "", 0
                 case "buChar" | "buBlip":
-                    return "  " * level + "- "
+                    return "  " * level + "- ", 0
                 case "buAutoNum":
-                    return "  " * level + "#. "
-    return ""
+                    return "  " * level, max(1, int(number(child.get("startAt"), 1)))
+    return "", 0
 
 
 def _fit(properties: Element) -> Element | None:
@@ -310,9 +315,9 @@ def _spacing(holder: Element | None) -> tuple[float | None, float | None]:
     """A share of the line height, or points."""
     if holder is None:
         return None, None
-    share, exact = holder.find(f"{A}spcPct"), holder.find(f"{A}spcPts")
-    if share is not None:
-        return number((share.get("val") or "").rstrip("%")) / 100_000, None
+    percent, exact = holder.find(f"{A}spcPct"), holder.find(f"{A}spcPts")
+    if percent is not None:
+        return share(percent.get("val")), None
     return None, number(exact.get("val")) / 100 if exact is not None else None
 
 
@@ -323,9 +328,20 @@ def _width(paragraph: Paragraph) -> list[float]:
         for place, text in enumerate(run.text.split("\n")):
             if place:
                 lines.append(paragraph.indent)
-            wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
+            wide = 0 if text.isascii() else sum(_is_wide(letter) for letter in text)
             lines[-1] += run.size * (wide + (0.53 if run.bold else 0.5) * (len(text) - wide))
     return lines
+
+
+def _linked(runs: Sequence[Run]) -> Iterator[Run]:
+    """With where they lead, once after neighbours that lead to the same."""
+    for place, run in enumerate(runs):
+        follower = runs[place + 1].link if place + 1 < len(runs) else ""
+        yield replace(run, text=run.text + run.link) if run.link and run.link != follower else run
+
+
+def _is_wide(letter: str) -> bool:
+    return unicodedata.east_asian_width(letter) in "WF"
 
 
 def _joined(pieces: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 
 from rubric_env.judges._errors import JudgeCallError
 from rubric_env.judges._probe import Probe, probe
-from rubric_env.judges.chat import ChatJudge
-from rubric_env.judges.credentials import Credentials, NoCredential, resolve_credentials
+from rubric_env.judges.chat import ENDPOINT_JUDGES, ChatJudge, ResponsesJudge
+from rubric_env.judges.credentials import (
+    Credentials,
+    Endpoint,
+    NoCredential,
+    resolve_credentials,
+    resolve_endpoints,
+)
 from rubric_env.judges.local import LocalJudge
+from rubric_env.judges.pool import JudgePool
 from rubric_env.judges.prices import Price, cost_usd, load_prices
 from rubric_env.judges.protocol import CallFault, Judge, Prompt, RateHints, Reply
 from rubric_env.settings import JudgeSettings, SettingsError
@@ -17,8 +24,10 @@ __all__ = [
     "CallFault",
     "ChatJudge",
     "Credentials",
+    "Endpoint",
     "Judge",
     "JudgeCallError",
+    "JudgePool",
     "LocalJudge",
     "NoCredential",
     "Price",
@@ -26,29 +35,32 @@ __all__ = [
     "Prompt",
     "RateHints",
     "Reply",
+    "ResponsesJudge",
     "cost_usd",
     "load_prices",
     "make_judge",
     "probe",
     "resolve_credentials",
+    "resolve_endpoints",
 ]
 
 
-def _chat(settings: JudgeSettings, credentials: Credentials | None) -> Judge:
-    if credentials is None:
-        raise NoCredential("the chat judge needs a key and a base URL: see resolve_credentials")
-    return ChatJudge(settings, credentials)
+def make_judge(settings: JudgeSettings, credentials: Credentials | Sequence[Endpoint] | None = None) -> Judge:
+    """The judge of `settings.backend`; for several endpoints the pool of their judges.
 
-
-_BACKENDS: dict[str, Callable[[JudgeSettings, Credentials | None], Judge]] = {
-    "chat": _chat,
-    "local": lambda _settings, _credentials: LocalJudge(),
-}
-
-
-def make_judge(settings: JudgeSettings, credentials: Credentials | None = None) -> Judge:
-    """The judge of `settings.backend`. Raises NoCredential, or SettingsError for a backend that this version lacks."""
-    if settings.backend not in _BACKENDS:
-        known = " and ".join(_BACKENDS)
-        raise SettingsError(f"backend = {settings.backend!r}: this version answers through {known}")
-    return _BACKENDS[settings.backend](settings, credentials)
+    Raises NoCredential, or SettingsError for a backend that this version lacks.
+    """
+    if settings.backend == "local":
+        return LocalJudge()
+    if settings.backend not in ENDPOINT_JUDGES:
+        known = ", ".join(ENDPOINT_JUDGES)
+        raise SettingsError(f"backend = {settings.backend!r}: this version answers through {known} and local")
+    if not credentials:
+        raise NoCredential(f"the {settings.backend} judge needs a key and a base URL: see resolve_endpoints")
+    endpoints = [Endpoint(credentials)] if isinstance(credentials, Credentials) else credentials
+    made = ENDPOINT_JUDGES[settings.backend]
+    judges = [
+        (made(settings.model_copy(update={"model": endpoint.model or settings.model}), endpoint.credentials), endpoint)
+        for endpoint in endpoints
+    ]
+    return judges[0][0] if len(judges) == 1 else JudgePool([(judge, endpoint.weight) for judge, endpoint in judges])

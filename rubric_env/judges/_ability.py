@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from enum import IntEnum
+
+from rubric_env.scoring.faults import Fault, FaultKind
 
 GRACE = 0.5
 """Seconds that first calls wait for the one that finds out: a refused parameter comes back before any token is made."""
@@ -30,6 +33,20 @@ class Mode(IntEnum):
         return ("json_schema", "json_schema_loose", "json_object", "plain")[self]
 
 
+class Streaming(IntEnum):
+    """How an answer is streamed: with token counts at its end, without, or not at all."""
+
+    COUNTED = 0
+    BARE = 1
+    NONE = 2
+
+
+_COMPLAINTS = frozenset({FaultKind.BAD_REQUEST, FaultKind.SERVER, FaultKind.AUTH, FaultKind.UNKNOWN_MODEL})
+_COUNTS = re.compile(r"stream_options|include_usage")
+_STREAM = re.compile(r"\bstream(?:s|ed|ing)?\b|流式", re.IGNORECASE)
+_MISSING = re.compile(r"support|implement|allow|permit|verif|enabled|available|支持", re.IGNORECASE)
+
+
 class Ability:
     """Starts at the strictest mode. A lower one is remembered once an answer came in it; it never climbs back.
 
@@ -46,16 +63,33 @@ class Ability:
         self._empties = 0
         self.max_tokens_name = "max_tokens"
         """The name by which the endpoint knows the cap on output tokens."""
+        self.streaming = Streaming.COUNTED
+        """The most that was not refused."""
+        self.breaks = False
+        """An answer that was to come whole ran out of time, or its connection broke: a stream may save a part."""
+
+    def stream_refused(self, sent: Streaming, fault: Fault) -> bool:
+        """Did the endpoint complain of how it was asked to stream? Then it is asked for less from now on."""
+        if sent is Streaming.NONE or fault.kind not in _COMPLAINTS:
+            return False
+        if sent is Streaming.COUNTED and _COUNTS.search(fault.detail):
+            lower = Streaming.BARE
+        elif _STREAM.search(fault.detail) and (fault.kind is FaultKind.BAD_REQUEST or _MISSING.search(fault.detail)):
+            lower = Streaming.NONE
+        else:
+            return False
+        self.streaming = max(self.streaming, lower)
+        return True
 
     @asynccontextmanager
-    async def visit(self) -> AsyncIterator[Visit]:
-        """One call's stay; ends however the call does."""
-        visit = Visit(self)
+    async def visit(self, timeout: float) -> AsyncIterator[Visit]:
+        """One call's stay; ends however the call does. It waits for another's news at most a quarter of `timeout`."""
+        visit, patience = Visit(self), time.monotonic() + timeout / 4
         with self._lock:
             if not self._proven and self._scout is None:
                 self._scout, self._news = visit, time.monotonic()
         # An asyncio.Event would belong to one loop; those who wait may live in several.
-        while self._scout not in (None, visit) and time.monotonic() < self._news + GRACE:  # noqa: ASYNC110
+        while self._scout not in (None, visit) and time.monotonic() < min(self._news + GRACE, patience):  # noqa: ASYNC110
             await asyncio.sleep(POLL)
         visit.mode = self._mode
         try:
@@ -128,6 +162,6 @@ class Visit:
 _ABILITIES: dict[tuple[str, str], Ability] = {}
 
 
-def ability_of(base_url: str, model: str) -> Ability:
-    """The one record of this endpoint and model in this process."""
-    return _ABILITIES.setdefault((base_url, model), Ability())
+def ability_of(url: str, model: str) -> Ability:
+    """The one record of this endpoint, which the wire format is a part of, and model in this process."""
+    return _ABILITIES.setdefault((url, model), Ability())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,9 @@ from rubric_env.scoring.faults import Fault, FaultKind
 
 _K = FaultKind
 _CUT = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"})
-_FILTERED = frozenset({"content_filter", "sensitive"})
+_FILTERED = frozenset(
+    {"content_filter", "sensitive", "safety", "recitation", "blocklist", "prohibited_content", "spii", "error_toxic"}
+)
 _BROKEN_OFF = frozenset({"error", "network_error", "insufficient_system_resource"})
 
 
@@ -29,21 +31,34 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Text that is not empty. `truncated`: it stops at the limit of output tokens."""
+    """Text, never empty. `truncated`: it stops at the limit of output tokens; `cut`: why its stream ended early."""
 
     text: str
     truncated: bool
+    cut: Fault | None = None
 
 
 def read_completion(
-    status: int, headers: Mapping[str, str], body: bytes, secrets: Iterable[str]
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    secrets: Iterable[str],
+    as_chat: Callable[[dict[str, Any]], dict[str, Any]] = lambda value: value,
 ) -> tuple[Answer | Problem, Tokens | None]:
-    """The outcome of an HTTP reply, and its token counts where it holds any."""
+    """The outcome of an HTTP reply, and its token counts where it holds any. `as_chat` translates another format."""
     value = _json(body, headers) if 200 <= status < 300 else None
     if not isinstance(value, dict):
         return classify_response(status, headers, body, secrets), None
+    return read_value(as_chat(value), status, headers, secrets)
+
+
+def read_value(
+    value: Mapping[str, Any], status: int, headers: Mapping[str, str], secrets: Iterable[str], *, spoken: bool = False
+) -> tuple[Answer | Problem, Tokens | None]:
+    """The same of a decoded chat completion. `spoken`: its text is known to be a model's, whatever is counted."""
     tokens = read_tokens(value.get("usage"))
-    return _outcome(value, tokens, status, headers, secrets), tokens
+    spoken = spoken or bool(tokens and tokens.output)
+    return _outcome(value, status, headers, secrets, spoken=spoken), tokens
 
 
 def read_tokens(usage: Any) -> Tokens | None:
@@ -68,7 +83,7 @@ def read_tokens(usage: Any) -> Tokens | None:
 
 
 def _outcome(
-    value: dict[str, Any], tokens: Tokens | None, status: int, headers: Mapping[str, str], secrets: Iterable[str]
+    value: Mapping[str, Any], status: int, headers: Mapping[str, str], secrets: Iterable[str], *, spoken: bool
 ) -> Answer | Problem:
     choices = value.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
@@ -83,9 +98,9 @@ def _outcome(
     message = choice.get("message")
     message = message if isinstance(message, dict) else {}
     finish = str(choice.get("finish_reason") or "").lower()
-    text = _text(message.get("content"))
+    text = content_text(message.get("content"))
     refusal = message.get("refusal")
-    if finish in _FILTERED:
+    if finish.partition(":")[0] in _FILTERED:
         return _fault(_K.CONTENT_FILTER, f"the endpoint's filter stopped the answer (finish_reason {finish})")
     if finish in _BROKEN_OFF:
         return _fault(_K.SERVER, f"the endpoint broke the answer off (finish_reason {finish})")
@@ -93,7 +108,7 @@ def _outcome(
         if isinstance(refusal, str) and refusal.strip():
             return _fault(_K.REFUSAL, redact(refusal, secrets))
         return _empty(finish, message)
-    if not (tokens and tokens.output) and (told := _whole_error(text)) is not None:
+    if not spoken and (told := _whole_error(text)) is not None:
         return classify_error(status, headers, from_value(told), secrets)
     return Answer(text, finish in _CUT)
 
@@ -122,7 +137,8 @@ def _whole_error(text: str) -> Mapping[str, Any] | None:
     return value if isinstance(value, dict) and value.get("error") and tells_error(value) else None
 
 
-def _text(content: Any) -> str:
+def content_text(content: Any) -> str:
+    """The text of a message's content, which may come in parts."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):
@@ -140,8 +156,8 @@ def _json(body: bytes, headers: Mapping[str, str]) -> Any:
 
 
 def _first(*counts: Any) -> int | None:
-    """The first that is a count."""
-    return next((n for n in counts if isinstance(n, int) and not isinstance(n, bool) and n >= 0), None)
+    """The first that is a count, and one that a float can hold."""
+    return next((n for n in counts if isinstance(n, int) and not isinstance(n, bool) and 0 <= n < 2**53), None)
 
 
 def _fault(kind: FaultKind, detail: str) -> Problem:

@@ -6,27 +6,44 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from html import unescape
 from typing import Any
 
-_CODES = ("code", "error_code", "errcode", "status_code", "statusCode", "type", "status")
+_CODES = ("code", "error_code", "errcode", "status_code", "statuscode", "type", "__type", "status", "blockreason")
 _MESSAGE = re.compile("message|msg|error|err(?:or)?_?msg|status_msg|error_description|faultstring|detail|raw")
 _PLACES = ("param", "loc")
-_ECHOES = ("input", "ctx", "body", "request", "prompt", "messages")
-"""Keys under which a validator repeats the request: what a policy wrote must not be read as the endpoint's words."""
+_WAITS = ("retrydelay", "retry_after", "retry_after_seconds")
+_ECHOES = (
+    *("input", "ctx", "body", "request", "request_body", "prompt", "messages", "content", "text"),
+    *("failed_generation", "flagged_input"),
+)
+"""Keys under which an endpoint repeats the question or the answer: what a policy or a judge wrote must not be read as
+the endpoint's words."""
+
+_INNER = {"base_resp": "status_code", "Response": "Error", "promptFeedback": "blockReason"}
+"""Where some vendors put an error in place of an answer: an object's name, and its member that says so."""
 
 _ENOUGH = 4000
-_TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
+_PAGE = 20_000
+_UNSEEN = re.compile(r"<(script|style|title)\b.{0,4000}?</\1\s*>|<[^<>]*>", re.IGNORECASE | re.DOTALL)
+_TITLE = re.compile(r"<title[^<>]*>(.{0,500}?)</title>", re.IGNORECASE | re.DOTALL)
 _MARKUP = re.compile(r"\s*<(!doctype|html|head|body|\?xml)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorText:
-    """`codes` lower-cased, the most telling first. `status` is an HTTP status that stands in the body."""
+    """`codes` lower-cased, the most telling first. `status` is an HTTP status that stands in the body.
+
+    Of a web page (`html`) the message is its title, and `page` what else it shows. `limit`: the tokens that the
+    endpoint takes at all, where a field says so.
+    """
 
     codes: tuple[str, ...] = ()
     message: str = ""
     status: int | None = None
     html: bool = False
+    page: str = ""
+    limit: int | None = None
 
 
 def decode(body: bytes, content_type: str = "") -> str | None:
@@ -46,16 +63,13 @@ def read_error(body: bytes, content_type: str = "") -> ErrorText:
     if text is None:
         return ErrorText(message="(bytes that are no text)")
     if _MARKUP.match(text):
-        title = _TITLE.search(text)
-        words = title.group(1) if title else re.sub(r"<[^>]*>", " ", text[:_ENOUGH])
-        return ErrorText(message=" ".join(words.split()), html=True)
-    for candidate in (text, *_events(text)):
-        try:
-            value = json.loads(candidate)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(value, dict | list):
-            return from_value(value)
+        title = _TITLE.search(text[:_PAGE])
+        page = " ".join(unescape(_UNSEEN.sub(" ", text[:_PAGE])).split())[:_ENOUGH]
+        return ErrorText(message=" ".join(title.group(1).split()) if title else page, html=True, page=page)
+    values = [value for candidate in (text, *_events(text)) if isinstance(value := _json(candidate), dict | list)]
+    told = next((value for value in values if isinstance(value, dict) and tells_error(value)), None)
+    if told is not None or values:
+        return from_value(told or values[0])
     return ErrorText(message=text[:_ENOUGH].strip())
 
 
@@ -66,8 +80,10 @@ def from_value(value: Any) -> ErrorText:
     messages = [item for key, item in found if isinstance(item, str) and _MESSAGE.fullmatch(key)]
     places = [str(item) for key, item in found if key in _PLACES]
     status = next((int(code) for code in codes if re.fullmatch("[45][0-9][0-9]", code)), None)
-    message = "; ".join(dict.fromkeys(m.strip() for m in [*messages, *places] if m.strip()))
-    return ErrorText(tuple(dict.fromkeys(codes)), message[:_ENOUGH], status)
+    waits = [f"retry after {item}{'' if isinstance(item, str) else ' s'}" for key, item in found if key in _WAITS]
+    limit = next((item for key, item in found if key == "n_ctx" and isinstance(item, int)), None)
+    message = "; ".join(dict.fromkeys(m.strip() for m in [*messages, *places, *waits] if m.strip()))
+    return ErrorText(tuple(dict.fromkeys(codes)), message[:_ENOUGH], status, limit=limit)
 
 
 def tells_error(value: Mapping[str, Any]) -> bool:
@@ -75,10 +91,12 @@ def tells_error(value: Mapping[str, Any]) -> bool:
     if any(value.get(key) for key in ("error", "errors", "error_code", "error_msg", "fault")):
         return True
     message = value.get("message", value.get("msg", value.get("detail")))
-    if isinstance(message, str) and (value.get("success") is False or value.keys() & set(_CODES)):
+    if isinstance(message, str) and (
+        value.get("success") is False or {str(key).lower() for key in value} & set(_CODES)
+    ):
         return True
-    nested = value.get("base_resp")
-    return isinstance(nested, Mapping) and nested.get("status_code") not in (None, 0)
+    inner = {name: nested for name in _INNER if isinstance(nested := value.get(name), Mapping)}
+    return any(nested.get(_INNER[name]) not in (None, 0) for name, nested in inner.items())
 
 
 def _walk(value: Any, depth: int) -> Iterator[tuple[str, Any]]:
@@ -92,7 +110,8 @@ def _walk(value: Any, depth: int) -> Iterator[tuple[str, Any]]:
     if not isinstance(value, dict):
         return
     deeper = []
-    for key, item in value.items():
+    for name, item in value.items():
+        key = str(name).lower()
         if key in _ECHOES:
             continue
         if key == "loc" and isinstance(item, list):
@@ -106,8 +125,14 @@ def _walk(value: Any, depth: int) -> Iterator[tuple[str, Any]]:
 
 
 def _events(text: str) -> list[str]:
-    """The data lines of an event stream, those that speak of an error first."""
-    if not text.lstrip().startswith(("data:", "event:", ":")):
+    """The data lines of an event stream."""
+    if not text.lstrip().startswith(("data:", "event:", "id:", "retry:", ":")):
         return []
-    lines = [line[5:].strip() for line in text[:200_000].splitlines() if line.startswith("data:")]
-    return sorted(lines, key=lambda line: '"error"' not in line)
+    return [line[5:].strip() for line in text[:200_000].splitlines() if line.startswith("data:")]
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from rubric_env.judges.chat import ChatJudge
+from rubric_env.judges.chat import ENDPOINT_JUDGES
 from rubric_env.judges.credentials import Credentials
 from rubric_env.judges.protocol import CallFault, Prompt
 from rubric_env.settings import JudgeSettings
@@ -27,7 +27,7 @@ class Probe:
 
 async def probe(settings: JudgeSettings, credentials: Credentials) -> Probe:
     """Judge one trivial row through the configured endpoint: a real call, a few hundred tokens."""
-    judge = ChatJudge(settings, credentials)
+    judge = ENDPOINT_JUDGES[settings.backend](settings, credentials)
     try:
         answer = await judge.ask(_prompt(), timeout=settings.per_timeout)
     finally:

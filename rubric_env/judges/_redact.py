@@ -26,6 +26,14 @@ _SHAPES = (
 """Header values, `name=value` pairs, vendors' key prefixes, JSON web tokens, user names in URLs."""
 
 
+def hide(text: str, secrets: Iterable[str]) -> str:
+    """An answer without `secrets`; short ones, such as the word given to a local server, may be words of its own."""
+    for secret in secrets:
+        if len(secret) >= LONG:
+            text = text.replace(secret, "[redacted]")
+    return text
+
+
 def redact(text: str, secrets: Iterable[str] = (), limit: int = LINE) -> str:
     """One line of at most `limit` characters, without `secrets` and without anything that looks like one."""
     for secret in secrets:

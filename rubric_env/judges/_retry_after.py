@@ -19,14 +19,16 @@ _SECONDS = {
     "秒": 1.0,
     "分": 60.0,
 }
-_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|milli|[smhd])[a-z]*", re.IGNORECASE)
-_SPAN = r"((?:\d+(?:\.\d+)?\s*[a-z]+\s*){1,3})"
+_NUMBER = r"(?<![\d.])\d{1,12}(?:\.\d{1,12})?"
+"""Bounded, so that a text of nothing but digits is read once and not from each of them anew."""
+_PART = re.compile(rf"({_NUMBER})\s*(ms|milli|[smhd])[a-z]*", re.IGNORECASE)
+_SPAN = rf"((?:{_NUMBER}\s*[a-z]+\s*){{1,3}})"
 _WORDS = (
     re.compile(rf"\b(?:try again|retry|wait|reset\w*)\s+(?:\w+\s+)?(?:in|after|for)\s+{_SPAN}", re.IGNORECASE),
     re.compile(rf"\bwait\s+{_SPAN}", re.IGNORECASE),
     re.compile(rf"\bretry[-_ ]?(?:delay|after)\W{{1,5}}{_SPAN}", re.IGNORECASE),
 )
-_CHINESE = re.compile(r"(\d+(?:\.\d+)?)\s*(毫秒|秒|分)钟?[之以]?后")
+_CHINESE = re.compile(rf"({_NUMBER})\s*(毫秒|秒|分)钟?[之以]?后")
 _RESETS = ("x-ratelimit-reset-requests", "x-ratelimit-reset-tokens")
 
 
@@ -37,27 +39,27 @@ def retry_after(headers: Mapping[str, str], text: str = "") -> float | None:
 
 
 def _from_headers(headers: Mapping[str, str]) -> float | None:
-    milliseconds = _number(headers.get("retry-after-ms", ""))
+    milliseconds = number(headers.get("retry-after-ms", ""))
     if milliseconds is not None:
         return milliseconds / 1000
     if value := headers.get("retry-after", ""):
-        seconds = _number(value)
+        seconds = number(value)
         return _until(value, headers.get("date")) if seconds is None else seconds
     spent = (name for name in _RESETS if headers.get(name.replace("reset", "remaining")) == "0")
-    waits = (_duration(headers.get(name, "")) for name in spent)
+    waits = (duration(headers.get(name, "")) for name in spent)
     return max((wait for wait in waits if wait is not None), default=None)
 
 
 def _from_text(text: str) -> float | None:
     for pattern in _WORDS:
         if found := pattern.search(text):
-            return _duration(found.group(1))
+            return duration(found.group(1))
     if chinese := _CHINESE.search(text):
         return float(chinese.group(1)) * _SECONDS[chinese.group(2)]
     return None
 
 
-def _duration(text: str) -> float | None:
+def duration(text: str) -> float | None:
     """`6m0s`, `20ms`, `1.2 seconds`."""
     parts = [float(amount) * _SECONDS[unit.lower()] for amount, unit in _PART.findall(text)]
     return sum(parts) if parts else None
@@ -72,7 +74,7 @@ def _until(date: str, now: str | None) -> float | None:
         return None
 
 
-def _number(text: str) -> float | None:
+def number(text: str) -> float | None:
     try:
         value = float(text)
     except ValueError:

@@ -1,153 +1,181 @@
-"""One HTTP call through the openai client: bounded in bytes, with its headers, without retries of its own.
+"""HTTP to one endpoint: bounded in bytes, without redirects or retries of its own. The caller bounds the time.
 
-The only module that imports openai; it is imported when a judge is made, not before.
+Imports aiohttp, so it is itself imported when a judge is made, not before.
 """
 
 from __future__ import annotations
 
+import os
 import zlib
-from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
-from ipaddress import ip_address
-from typing import Any
-from urllib.parse import urlsplit
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from io import BytesIO
+from typing import Any, Protocol
 
-import httpx
-import openai
+import aiohttp
 
 from rubric_env._loops import PerLoop
+from rubric_env.judges._route import Route
 from rubric_env.judges.classify import Problem, classify_exception
 from rubric_env.judges.credentials import VENDOR_SOURCE, Credentials
 from rubric_env.scoring.faults import Fault, FaultKind
-from rubric_env.settings import SettingsError
 
 MAX_BODY = 8 * 2**20
 """Bytes of one reply: far above the 256 kB that a parser reads, thinking and escapes included."""
 
 CONNECT_SECONDS = 15.0
-"""To connect."""
+"""To connect, TLS included."""
 
-_UNBOUNDED = httpx.Timeout(None, connect=CONNECT_SECONDS)
-"""The client's own clock runs between two bytes: the caller's, over the whole call, is the one that counts."""
+IDLE_SECONDS = 30.0
+"""For which a connection that nobody uses is kept."""
+
+HEADER_BYTES = 2**16
+
+_AT_ONCE = 2**20
+"""Bytes of a question that are written in one go."""
+
+_ERRORS = (aiohttp.ClientError, OSError, ValueError)
+"""What aiohttp raises, and the operating system and names of hosts through it."""
+
+_NOT_CONNECTED = (
+    aiohttp.ClientConnectorError,
+    aiohttp.ClientHttpProxyError,
+    aiohttp.ConnectionTimeoutError,
+    aiohttp.InvalidURL,
+)
 
 
-class BodyRefused(Exception):
-    """The reply's body is too large, or packed in a way that was not asked for."""
+class NoReply(Exception):
+    """No whole reply came. `broke`: there was a connection, and it ended too early."""
+
+    def __init__(self, problem: Problem, *, broke: bool = False) -> None:
+        super().__init__(str(problem.fault))
+        self.problem = problem
+        self.broke = broke
 
 
-@dataclass(frozen=True, slots=True)
-class HttpReply:
-    """A whole reply. `headers` have lower-case names."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
+def refused(reason: str) -> NoReply:
+    """A body that is too large, or packed in a way that was not asked for."""
+    return NoReply(Problem(Fault(FaultKind.SERVER, reason)))
 
 
 class Wire:
-    """Posts to `/chat/completions` of one endpoint; one client with its connections per running event loop.
+    """Posts to one endpoint; one session with its connections per running event loop."""
 
-    Raises SettingsError when no client can be made, so that it shows before anything is paid.
-    """
-
-    def __init__(self, credentials: Credentials, connections: int, timeout: float) -> None:
-        self._credentials = credentials
+    def __init__(self, credentials: Credentials, route: Route, connections: int) -> None:
+        self._base_url = credentials.base_url
+        self._route = route
         self._connections = connections
-        self._timeout = timeout
-        self._clients = PerLoop(self._new_client)
-        try:
-            self._new_client()
-        except Exception as error:
-            # It reads proxies and certificates from the environment, and raises what those happen to raise.
-            where = f"{credentials.base_url} cannot be reached from this environment"
-            raise SettingsError(f"{where}: {error} (HTTPS_PROXY, ALL_PROXY, SSL_CERT_FILE?)") from error
+        self._headers = {
+            "User-Agent": "rubric-env",
+            "Content-Type": "application/json",
+            "Accept-Encoding": "identity",
+            **(_vendor_headers() if credentials.source == VENDOR_SOURCE else {}),
+        }
+        self._sessions = PerLoop(self._session)
 
-    async def post(self, key: str, body: Mapping[str, Any]) -> HttpReply | Problem:
-        """A Problem when no whole reply came."""
+    @asynccontextmanager
+    async def post(self, path: str, key: str, body: bytes) -> AsyncIterator[Incoming]:
+        """A reply whose head has come; read to its end, it leaves its connection for the next. Raises NoReply."""
+        session = await anext(self._sessions.here())
+        data: Any = body if len(body) <= _AT_ONCE else BytesIO(body)
+        headers = self._headers | {"Authorization": f"Bearer {key}"}
         try:
-            response = await self.client().post(
-                "/chat/completions",
-                cast_to=httpx.Response,
-                body=body,
-                options={"headers": {"Authorization": f"Bearer {key}"}, "timeout": _UNBOUNDED},
-            )
-        except openai.APIStatusError as error:
-            response = error.response
-        except openai.APIConnectionError as error:
-            if isinstance(error.__cause__, BodyRefused):
-                return Problem(Fault(FaultKind.SERVER, str(error.__cause__)))
-            return classify_exception(error, [key])
-        return HttpReply(response.status_code, response.headers, response.content)
+            response = await session.post(self._base_url + path, data=data, headers=headers, allow_redirects=False)
+        except _ERRORS as error:
+            raise _no_reply(error, key) from error
+        try:
+            yield Incoming(response, key)
+        finally:
+            response.close()
 
     async def aclose(self) -> None:
         """Close the connections of this loop; other loops may be in the middle of a call. May be called again."""
-        if client := self._clients.take():
-            await client.close()
+        if session := self._sessions.take():
+            await session.aclose()
 
-    def client(self) -> openai.AsyncOpenAI:
-        """The client of the running loop."""
-        return self._clients.here()
-
-    def _new_client(self) -> openai.AsyncOpenAI:
-        base_url = self._credentials.base_url
-        http = httpx.AsyncClient(
-            limits=httpx.Limits(max_connections=self._connections, max_keepalive_connections=self._connections),
-            # A redirect would turn the question into a GET, or carry it to another host.
-            follow_redirects=False,
-            # A proxy of the environment cannot reach this machine's own loopback.
-            trust_env=not _is_loopback(base_url),
-            event_hooks={"response": [_bound]},
+    async def _session(self) -> AsyncGenerator[aiohttp.ClientSession, None]:
+        """Gives the same session for ever. A generator, because a loop that ends closes those that it still has."""
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS)
+        connector = aiohttp.TCPConnector(
+            limit=self._connections, ssl=self._route.trust or True, keepalive_timeout=IDLE_SECONDS
         )
-        client = openai.AsyncOpenAI(
-            api_key=self._credentials.key,
-            base_url=base_url,
-            max_retries=0,
-            timeout=httpx.Timeout(self._timeout, connect=CONNECT_SECONDS),
-            http_client=http,
-            default_headers={"Accept-Encoding": "identity"},
-        )
-        if self._credentials.source != VENDOR_SOURCE:
-            # The client reads these from OPENAI_* variables: another source's key must not travel with them.
-            client.organization = client.project = None
-        return client
+        async with aiohttp.ClientSession(
+            connector=connector,
+            timeout=timeout,
+            proxy=self._route.proxy,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            max_line_size=HEADER_BYTES,
+            max_field_size=HEADER_BYTES,
+        ) as session:
+            while True:
+                yield session
 
 
-def _is_loopback(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+class Incoming:
+    """A reply on its way. `headers` are found whatever their case."""
 
+    def __init__(self, response: aiohttp.ClientResponse, key: str) -> None:
+        self.status = response.status
+        self.headers: Mapping[str, str] = response.headers
+        self._content = response.content
+        self._key = key
+        self._packing = self.headers.get("content-encoding", "").lower()
+        self._unpack = _unpacker(self._packing)
 
-async def _bound(response: httpx.Response) -> None:
-    """Count the bytes as they come, unpacked ones too, so that no body fills the memory."""
-    packing = response.headers.pop("content-encoding", "identity").lower()
-    assert isinstance(response.stream, httpx.AsyncByteStream)
-    response.stream = _BoundedStream(response.stream, packing)
-
-
-class _BoundedStream(httpx.AsyncByteStream):
-    def __init__(self, stream: httpx.AsyncByteStream, packing: str) -> None:
-        self._stream = stream
-        self._packing = packing
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        unpack = None
-        if self._packing in ("gzip", "x-gzip", "deflate"):
-            unpack = zlib.decompressobj(zlib.MAX_WBITS | 32)
-        elif self._packing not in ("identity", ""):
-            raise BodyRefused(f"the reply is packed as {self._packing}, which was not asked for")
-        size = 0
-        async for chunk in self._stream:
+    async def chunk(self) -> bytes:
+        """The next bytes, unpacked; none at the end. Raises NoReply."""
+        while True:
             try:
-                data = unpack.decompress(chunk, MAX_BODY + 1) if unpack else chunk
+                data = await self._content.readany()
+            except _ERRORS as error:
+                raise _no_reply(error, self._key) from error
+            if not data or self._unpack is None:
+                return data
+            try:
+                data = self._unpack.decompress(data, MAX_BODY + 1)
             except zlib.error as error:
-                raise BodyRefused(f"the reply is no {self._packing}: {error}") from None
+                raise refused(f"the reply is no {self._packing}: {error}") from None
+            if len(data) > MAX_BODY:
+                raise too_large()
+            if data:
+                return data
+
+    async def rest(self, start: bytes) -> bytes:
+        """Everything, of which `start` was read already. Raises NoReply."""
+        parts, size = [start], len(start)
+        while data := await self.chunk():
+            parts.append(data)
             size += len(data)
             if size > MAX_BODY:
-                raise BodyRefused(f"the reply is larger than {MAX_BODY // 2**20} MB")
-            yield data
+                raise too_large()
+        return b"".join(parts)
 
-    async def aclose(self) -> None:
-        await self._stream.aclose()
+
+def _no_reply(error: Exception, key: str) -> NoReply:
+    if isinstance(error, aiohttp.ClientResponseError) and not isinstance(error, aiohttp.ClientHttpProxyError):
+        return refused(f"the reply is no valid HTTP: {error.message.partition(chr(10))[0]}")
+    return NoReply(classify_exception(error, [key]), broke=not isinstance(error, _NOT_CONNECTED))
+
+
+def too_large() -> NoReply:
+    return refused(f"the reply is larger than {MAX_BODY // 2**20} MB")
+
+
+class _Unpacker(Protocol):
+    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
+
+
+def _unpacker(packing: str) -> _Unpacker | None:
+    if packing in ("", "identity"):
+        return None
+    if packing in ("gzip", "x-gzip", "deflate"):
+        return zlib.decompressobj(zlib.MAX_WBITS | 32)
+    raise refused(f"the reply is packed as {packing}, which was not asked for")
+
+
+def _vendor_headers() -> dict[str, str]:
+    """What the vendor's own client reads from its variables."""
+    names = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
+    return {header: value for header, name in names.items() if (value := os.environ.get(name))}

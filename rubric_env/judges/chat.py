@@ -1,56 +1,77 @@
-"""The judge behind an OpenAI-compatible `/chat/completions` (SPEC 4, 7, 11)."""
+"""The judge behind an OpenAI-compatible endpoint: `/chat/completions` or `/responses` (SPEC 4, 7, 11)."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, ClassVar
 
-from rubric_env.judges._ability import Mode, ability_of
-from rubric_env.judges._completion import Answer, Tokens, read_completion
+from rubric_env._loops import PerLoop
+from rubric_env.judges._ability import Mode, Streaming, ability_of
+from rubric_env.judges._bill import Bill
+from rubric_env.judges._completion import Answer
+from rubric_env.judges._format import ChatFormat, Format, ResponsesFormat
+from rubric_env.judges._hints import is_crowded, rate_hints
+from rubric_env.judges._json import shared_json, to_json
+from rubric_env.judges._redact import hide
+from rubric_env.judges._route import route_to
 from rubric_env.judges.classify import Problem
 from rubric_env.judges.credentials import Credentials, NoCredential
-from rubric_env.judges.prices import Prices, cost_usd, load_prices
-from rubric_env.judges.protocol import CallFault, Prompt, Reply
+from rubric_env.judges.prices import load_prices
+from rubric_env.judges.protocol import CallFault, Prompt, RateHints, Reply
 from rubric_env.scoring.faults import Fault, FaultKind
-from rubric_env.scoring.judgement import Usage
 from rubric_env.settings import JudgeSettings
 
-_SAMPLING = ("reasoning_effort", "temperature", "seed", "max_tokens")
+LATELY = 300.0
+"""Seconds for which an answer shows that the endpoint takes the key."""
+
+NEW_KEYS = 2
+"""New keys that a call tries although none of them ever worked; one that did has expired since, and costs nothing."""
+
+_AT_WORK = frozenset({FaultKind.TIMEOUT, FaultKind.CONNECTION, FaultKind.EMPTY, FaultKind.REFUSAL})
+"""Faults of an answer that a model had begun: its tokens cost something, whether they are counted or not."""
 
 
 class ChatJudge:
     """Asks one model. Serves any number of calls at a time, in any number of event loops.
 
-    A call is bounded in wall time and bytes, and makes no retries but three that cannot repeat: less structured output
-    where the endpoint refuses it, a fresh key after a 401 or 403, and the other name of `max_tokens`. Each of these
-    requests counts as a call in `usage`.
+    A call is bounded in wall time and bytes, and makes no retries but a few that cannot repeat: less structured output
+    or streaming where the endpoint refuses it, fresh keys after a 401 or 403, and the other name of `max_tokens`. Each
+    of these requests counts as a call in `usage`.
     """
+
+    _format: ClassVar[Format] = ChatFormat()
 
     def __init__(self, settings: JudgeSettings, credentials: Credentials) -> None:
         from rubric_env.judges._wire import Wire
 
         self.model = settings.model
-        self._sampling = {name: value for name in _SAMPLING if (value := getattr(settings, name)) is not None}
+        self.endpoint = credentials.base_url
+        self.quota = f"{credentials.base_url} {self.model} {credentials.fingerprint}"
+        self._sampling = self._format.sampling(settings)
         self.identity = " ".join(
-            ["chat", credentials.base_url, self.model, *(f"{name}={value}" for name, value in self._sampling.items())]
+            [self._format.name, self.endpoint, self.model, *(f"{name}={v}" for name, v in self._sampling.items())]
         )
         self._per_timeout = settings.per_timeout
+        self._stream = settings.stream
         self._credentials = credentials
         self._prices = load_prices(settings.prices)
-        self._ability = ability_of(credentials.base_url, self.model)
-        self._wire = Wire(credentials, settings.max_in_flight, settings.per_timeout)
+        self._ability = ability_of(credentials.base_url + self._format.path, self.model)
+        self._route = route_to(credentials.base_url)
+        self._wire = Wire(credentials, self._route, settings.max_in_flight)
+        self._clients = PerLoop(self._new_client)
 
     async def ask(self, prompt: Prompt, *, timeout: float) -> Reply | CallFault:
         """Judge one block within `timeout` seconds, with as much structured output as the endpoint has."""
 
-        async def work(bill: _Bill) -> Answer | Problem:
-            async with self._ability.visit() as visit:
+        async def work(call: _Call) -> Answer | Problem:
+            async with self._ability.visit(timeout) as visit:
                 while True:
                     mode = visit.mode
-                    bill.mode, bill.marker = mode.label, prompt.marker if mode is Mode.PLAIN else None
-                    outcome = await self._exchange(_messages(prompt, mode), _response_format(prompt, mode), bill)
+                    call.mode, call.marker = mode.label, prompt.marker if mode is Mode.PLAIN else None
+                    outcome = await self._exchange(self._question(prompt, mode), self._structure(prompt, mode), call)
                     if isinstance(outcome, Answer):
                         visit.answered()
                         return outcome
@@ -65,107 +86,144 @@ class ChatJudge:
 
     async def complete(self, messages: Sequence[Mapping[str, Any]]) -> Reply | CallFault:
         """A free question: `messages` as they are, the answer as plain text, within the per-call timeout."""
-        return await self._bounded(lambda bill: self._exchange(messages, {}, bill), self._per_timeout)
+        question = self._format.conversation(messages)
+        return await self._bounded(lambda call: self._exchange(question, {}, call), self._per_timeout)
 
     def client(self) -> Any:
         """The `openai.AsyncOpenAI` of the running loop, for questions of one's own; it makes no retries."""
-        return self._wire.client()
+        return self._clients.here()
 
     async def aclose(self) -> None:
         """Close the connections of the running loop. The judge can be used again."""
         await self._wire.aclose()
+        if client := self._clients.take():
+            await client.close()
 
-    async def _bounded(self, work: Callable[[_Bill], Awaitable[Answer | Problem]], timeout: float) -> Reply | CallFault:
-        bill = _Bill(self.model, self._prices)
+    def _new_client(self) -> Any:
+        from rubric_env.judges._client import make_client
+
+        return make_client(self._credentials, self._route, self._per_timeout)
+
+    def _question(self, prompt: Prompt, mode: Mode) -> bytes:
+        contract = prompt.contract_plain if mode is Mode.PLAIN else prompt.contract_json
+        # One string of the shared text, which is encoded once a rollout, and the block's own.
+        user = shared_json(prompt.shared)[:-1] + to_json(f"\n{prompt.rows}\n{contract}")[1:]
+        return self._format.question(shared_json(prompt.system), user)
+
+    def _structure(self, prompt: Prompt, mode: Mode) -> dict[str, Any]:
+        match mode:
+            case Mode.PLAIN:
+                return {}
+            case Mode.OBJECT:
+                return self._format.structure(None)
+            case _:
+                return self._format.structure(prompt.schema if mode is Mode.SCHEMA else prompt.loose_schema)
+
+    async def _bounded(self, work: Callable[[_Call], Awaitable[Answer | Problem]], timeout: float) -> Reply | CallFault:
+        call = _Call(Bill(self.model, self._prices))
         start = time.monotonic()
-        outcome: Answer | Problem
         try:
             async with asyncio.timeout(timeout):
-                outcome = await work(bill)
+                outcome = await work(call)
         except TimeoutError:
-            outcome = Problem(Fault(FaultKind.TIMEOUT, f"no whole answer within {timeout:g} s"))
+            outcome = self._out_of_time(call, Fault(FaultKind.TIMEOUT, f"no whole answer within {timeout:g} s"))
         seconds = time.monotonic() - start
-        if isinstance(outcome, Problem):
-            return CallFault(outcome.fault, bill.usage, seconds, outcome.retry_after)
-        return Reply(outcome.text, bill.usage, seconds, bill.marker, bill.mode, outcome.truncated)
+        usage = call.bill.usage
+        if isinstance(outcome, Answer):
+            text = hide(outcome.text, call.reading.secrets if call.reading else ())
+            truncated, cut = outcome.truncated, outcome.cut
+            return Reply(text, usage, seconds, call.marker, call.mode, truncated, cut, call.hints)
+        limit = outcome.context_limit
+        return CallFault(outcome.fault, usage, seconds, outcome.retry_after, call.hints, context_limit=limit)
 
-    async def _exchange(
-        self, messages: Sequence[Mapping[str, Any]], response_format: Mapping[str, Any], bill: _Bill
-    ) -> Answer | Problem:
-        """One request, and once more with a fresh key when the first was refused, or with the other name of a field."""
-        sendable = [_sendable(message) for message in messages]
-        renamed = fresh = False
+    def _out_of_time(self, call: _Call, fault: Fault) -> Answer | Problem:
+        self._ability.breaks = True
+        outcome, tokens = call.reading.stopped(fault) if call.reading else (Problem(fault), None)
+        call.bill.close(tokens)
+        return outcome
+
+    async def _exchange(self, question: bytes, structure: Mapping[str, Any], call: _Call) -> Answer | Problem:
+        """One request, and again after a refusal that a fresh key, less streaming or another field name may cure."""
+        renamed, refused, key = False, 0, ""
         try:
             key = await self._credentials.key()
             while True:
-                outcome = await self._request(key, {"messages": sendable, **response_format}, bill)
+                streaming = self._streaming()
+                outcome = await self._request(key, question, structure, streaming, call)
                 if isinstance(outcome, Answer):
+                    self._credentials.worked(key)
                     return outcome
-                if outcome.fault.kind is FaultKind.AUTH and not fresh:
-                    fresh = True
-                    key = await self._credentials.refresh()
+                if self._ability.stream_refused(streaming, outcome.fault):
+                    continue
+                if outcome.remedy == "key":
+                    fresh = await self._credentials.refresh(key)
+                    refused += fresh == key or not self._credentials.has_worked(key)
+                    # The same key again gets a second chance, unless only a page's 403 speaks against it.
+                    if refused > (NEW_KEYS if fresh != key else 0 if outcome.blocked else 1):
+                        return self._blamed(outcome, key)
+                    key = fresh
                 elif outcome.remedy == "rename" and "max_tokens" in self._sampling and not renamed:
                     renamed = True
                     self._ability.max_tokens_name = "max_completion_tokens"
                 else:
-                    return outcome
+                    return self._blamed(outcome, key)
         except NoCredential as error:
-            kind = FaultKind.AUTH if fresh else FaultKind.NO_CREDENTIAL
+            kind = FaultKind.AUTH if key else FaultKind.NO_CREDENTIAL
             return Problem(Fault(kind, str(error)))
 
-    async def _request(self, key: str, question: Mapping[str, Any], bill: _Bill) -> Answer | Problem:
-        sampling = {self._ability.max_tokens_name if n == "max_tokens" else n: v for n, v in self._sampling.items()}
-        bill.sent()
-        reply = await self._wire.post(key, {"model": self.model, **question, **sampling})
-        if isinstance(reply, Problem):
-            return reply
-        outcome, tokens = read_completion(reply.status, reply.headers, reply.body, [key])
-        bill.counted(tokens, answered=isinstance(outcome, Answer))
+    def _blamed(self, problem: Problem, key: str) -> Problem:
+        """A page that refuses the request is about this question where the key was taken lately, else about us all."""
+        if not problem.blocked:
+            return problem
+        kind = FaultKind.CONTENT_FILTER if self._credentials.has_worked(key, within=LATELY) else FaultKind.SERVER
+        return replace(problem, fault=replace(problem.fault, kind=kind))
+
+    def _streaming(self) -> Streaming:
+        """How the next answer is to be streamed."""
+        wanted = self._stream == "on" or (self._stream == "auto" and self._ability.breaks)
+        return self._ability.streaming if wanted else Streaming.NONE
+
+    async def _request(
+        self, key: str, question: bytes, structure: Mapping[str, Any], streaming: Streaming, call: _Call
+    ) -> Answer | Problem:
+        from rubric_env.judges._reading import Reading
+        from rubric_env.judges._wire import NoReply
+
+        fields = self._format.fields(self._sampling, streaming, self._ability)
+        body = b"{%b,%b" % (question, to_json({"model": self.model, **structure, **fields})[1:])
+        reading = call.reading = Reading(self._format, [key])
+        call.bill.sent()
+        try:
+            async with self._wire.post(self._format.path, key, body) as incoming:
+                call.hints = rate_hints(incoming.headers)
+                outcome, tokens = await reading.read(incoming)
+        except NoReply as error:
+            self._ability.breaks |= error.broke
+            call.bill.close(worked=reading.begun)
+            return error.problem
+        fault = outcome.fault if isinstance(outcome, Problem) else None
+        call.bill.close(tokens, worked=fault is None or fault.kind in _AT_WORK)
+        if fault is not None and fault.kind is FaultKind.RATE_LIMIT and is_crowded(fault.detail):
+            call.hints = replace(call.hints or RateHints(), crowded=True)
         return outcome
 
 
-class _Bill:
-    """What one call used so far; it outlives a timeout."""
+class ResponsesJudge(ChatJudge):
+    """The same through `/responses`, which has no seed."""
 
-    def __init__(self, model: str, prices: Prices) -> None:
-        self._model = model
-        self._prices = prices
-        self.usage = Usage()
+    _format: ClassVar[Format] = ResponsesFormat()
+
+
+ENDPOINT_JUDGES: Mapping[str, type[ChatJudge]] = {"chat": ChatJudge, "responses": ResponsesJudge}
+"""By `settings.backend`."""
+
+
+class _Call:
+    """What is known of a call so far; it outlives a timeout."""
+
+    def __init__(self, bill: Bill) -> None:
+        self.bill = bill
         self.mode = ""
         self.marker: str | None = None
-
-    def sent(self) -> None:
-        self.usage += Usage(calls=1)
-
-    def counted(self, tokens: Tokens | None, *, answered: bool) -> None:
-        """An answer whose tokens nobody counted has no known cost; a refusal without a count costs nothing."""
-        if tokens is not None:
-            used = Usage(0, tokens.input, tokens.cached, tokens.output)
-            cost = cost_usd(self._model, used, self._prices)
-            self.usage += Usage(0, tokens.input, tokens.cached, tokens.output, cost)
-        elif answered and cost_usd(self._model, Usage(output_tokens=1), self._prices) != 0:
-            self.usage += Usage(cost_usd=None)
-
-
-def _messages(prompt: Prompt, mode: Mode) -> list[dict[str, str]]:
-    contract = prompt.contract_plain if mode is Mode.PLAIN else prompt.contract_json
-    question = "\n".join((prompt.shared, prompt.rows, contract))
-    return [{"role": "system", "content": prompt.system}, {"role": "user", "content": question}]
-
-
-def _response_format(prompt: Prompt, mode: Mode) -> dict[str, Any]:
-    if mode is Mode.PLAIN:
-        return {}
-    if mode is Mode.OBJECT:
-        return {"response_format": {"type": "json_object"}}
-    schema = prompt.schema if mode is Mode.SCHEMA else prompt.loose_schema
-    wrapped = {"name": "verdicts", "strict": True, "schema": schema}
-    return {"response_format": {"type": "json_schema", "json_schema": wrapped}}
-
-
-def _sendable(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Half a surrogate pair, as a cut JSON text decodes to, cannot be sent as UTF-8."""
-    content = message["content"]
-    if isinstance(content, str) and not content.isascii():
-        return {**message, "content": content.encode("utf-8", "replace").decode()}
-    return message
+        self.hints: RateHints | None = None
+        self.reading: Any = None

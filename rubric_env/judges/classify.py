@@ -11,17 +11,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from rubric_env.judges._context_limit import context_limit
 from rubric_env.judges._error_text import ErrorText, read_error
-from rubric_env.judges._patterns import CODES, FORMAT, GRAMMAR, TOO_BIG_FOR_LIMIT, WEAK_CODES, WORDS
+from rubric_env.judges._patterns import CODES, FIREWALL, FIRST, FORMAT, GRAMMAR, WEAK_CODES, WORDS
 from rubric_env.judges._redact import redact
 from rubric_env.judges._retry_after import retry_after
 from rubric_env.scoring.faults import Fault, FaultKind
 
 _K = FaultKind
 
-Remedy = Literal["", "lower", "loosen", "plain", "rename"]
-"""What may help within the same call: less structured output, a looser schema, plain text at once, or
-`max_completion_tokens` for `max_tokens`."""
+Remedy = Literal["", "lower", "loosen", "plain", "rename", "key"]
+"""What may help within the same call: less structured output, a looser schema, plain text at once,
+`max_completion_tokens` for `max_tokens`, or a fresh key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,11 @@ class Problem:
     fault: Fault
     retry_after: float | None = None
     remedy: Remedy = ""
+    context_limit: int | None = None
+    """Tokens that the endpoint takes at all, where a refusal for too many names them."""
+    blocked: bool = False
+    """A page of something in front of the endpoint refused the request. Whether that was about this question shows in
+    whether others are answered: `content_filter` if so, `server` if not. The kind is the likelier one."""
 
 
 def classify_response(status: int, headers: Mapping[str, str], body: bytes, secrets: Iterable[str] = ()) -> Problem:
@@ -44,15 +50,28 @@ def classify_error(status: int, headers: Mapping[str, str], error: ErrorText, se
         goal = headers.get("location", "nowhere")
         return Problem(Fault(_K.SERVER, redact(f"HTTP {status}: the base URL redirects to {goal}", secrets)))
     effective = error.status if status < 400 and error.status else status
+    detail = redact(_detail(status, error), secrets)
+    if (blocked := _blocked(effective, headers, error)) is not None:
+        return Problem(Fault(blocked, detail), remedy="key" if blocked is _K.SERVER else "", blocked=True)
     loosen = not error.html and effective < 500 and GRAMMAR.search(error.message) is not None
-    kind = _K.BAD_REQUEST if loosen and effective != 429 else _kind(effective, error)
-    remedy: Remedy = "loosen" if loosen else ""
-    if kind in (_K.BAD_REQUEST, _K.UNKNOWN_MODEL, _K.SERVER) and not error.html and not remedy:
-        if "max_completion_tokens" in error.message:
-            remedy = "rename"
-        elif FORMAT.search(error.message):
-            remedy = "lower"
-    return Problem(Fault(kind, redact(_detail(status, error), secrets)), retry_after(headers, error.message), remedy)
+    kind = _K.BAD_REQUEST if loosen and effective != 429 else _kind(effective, headers, error)
+    remedy = _remedy(kind, error, loosen)
+    if remedy == "lower" and kind is _K.UNKNOWN_MODEL:
+        kind = _K.BAD_REQUEST  # the model is there: what it does not support is the format
+    limit = error.limit or context_limit(error.message) if kind is _K.CONTEXT_LENGTH else None
+    return Problem(Fault(kind, detail), retry_after(headers, error.message), remedy, limit)
+
+
+def _remedy(kind: FaultKind, error: ErrorText, loosen: bool) -> Remedy:
+    if kind is _K.AUTH:
+        return "key"
+    if loosen:
+        return "loosen"
+    if kind not in (_K.BAD_REQUEST, _K.UNKNOWN_MODEL, _K.SERVER) or error.html:
+        return ""
+    if "max_completion_tokens" in error.message:
+        return "rename"
+    return "lower" if FORMAT.search(error.message) else ""
 
 
 def classify_exception(error: BaseException, secrets: Iterable[str] = ()) -> Problem:
@@ -66,17 +85,19 @@ def classify_exception(error: BaseException, secrets: Iterable[str] = ()) -> Pro
 _TLS_IN_PROGRESS = (ssl.SSLWantReadError, ssl.SSLWantWriteError)
 """The context of any interruption of a TLS connection; no failure themselves."""
 
-_BROKEN = {"RemoteProtocolError", "ReadError", "WriteError", "CloseError"}
+_BROKEN = {"ServerDisconnectedError", "ClientPayloadError"}
 
 
 def _connection(causes: Sequence[BaseException], names: set[str], words: str) -> str:
     if any(isinstance(cause, socket.gaierror) for cause in causes):
         return f"the host name of the base URL is not known: {words}"
-    if certificate := next((c for c in causes if isinstance(c, ssl.SSLCertVerificationError)), None):
+    if certificate := next((c for c in reversed(causes) if isinstance(c, ssl.SSLCertVerificationError)), None):
         return f"the certificate is not trusted: {certificate.verify_message}"
+    if names & {"ClientProxyConnectionError", "ClientHttpProxyError"}:
+        return f"the proxy of the environment does not let it through: {words}"
     if any(isinstance(cause, ConnectionRefusedError) for cause in causes):
         return "connection refused: nothing listens at the base URL"
-    if "ConnectTimeout" in names:
+    if "ConnectionTimeoutError" in names:
         return "no connection in time: the host does not answer"
     if any(isinstance(cause, ssl.SSLError) and not isinstance(cause, _TLS_IN_PROGRESS) for cause in causes):
         return f"no TLS connection (is it http, not https?): {words}"
@@ -93,26 +114,47 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _kind(status: int, error: ErrorText) -> FaultKind:
+_PASSED = frozenset({401, 407, 408, 413, 429})
+"""Statuses that say themselves what is wrong, whoever sends the page."""
+
+
+def _blocked(status: int, headers: Mapping[str, str], error: ErrorText) -> FaultKind | None:
+    """The kind of a page that refuses the request, or of the line of text that stands for such a page."""
+    if status in _PASSED or (status >= 500 and status != 501):
+        return None
+    if error.html and "moment" in error.message.lower():
+        return None  # a challenge for browsers: nobody looked at the question
+    if FIREWALL.search(f"{error.message} {error.page}") and (error.html or error.message.startswith("error code:")):
+        return _K.CONTENT_FILTER
+    if status == 403 and error.html:
+        # This load balancer refuses nothing by itself: its firewall did.
+        return _K.CONTENT_FILTER if headers.get("server", "").startswith("awselb") else _K.SERVER
+    return None
+
+
+def _kind(status: int, headers: Mapping[str, str], error: ErrorText) -> FaultKind:
     by_words = None if error.html else _by_words(error)
     match status:
         case 401:
-            return by_words if by_words in (_K.QUOTA, _K.RATE_LIMIT) else _K.AUTH
+            named = by_words if _by_code(error) is _K.UNKNOWN_MODEL or by_words in (_K.QUOTA, _K.RATE_LIMIT) else None
+            return named or _K.AUTH
         case 402:
             return _K.QUOTA
-        case 403 if error.html and "moment" in error.message.lower():
-            return _K.SERVER  # a challenge page for browsers says nothing about the key
         case 403:
-            return by_words or _K.AUTH
+            return by_words or (_K.SERVER if error.html else _K.AUTH)
         case 404 | 405 | 410:
-            named = "model" in error.message.lower() or by_words is _K.UNKNOWN_MODEL
-            return _K.UNKNOWN_MODEL if named and not error.html else _K.SERVER
+            about_model = by_words is not _K.SERVER and "model" in error.message.lower()
+            return _K.UNKNOWN_MODEL if not error.html and (about_model or by_words is _K.UNKNOWN_MODEL) else _K.SERVER
         case 408:
             return _K.TIMEOUT
         case 413:
             return by_words if by_words is _K.RATE_LIMIT else _K.CONTEXT_LENGTH
         case 429:
+            if by_words is _K.QUOTA and any(name.startswith("x-dashscope") for name in headers):
+                return _K.RATE_LIMIT  # its limits a minute are called insufficient_quota
             return by_words if by_words in (_K.QUOTA, _K.CONTEXT_LENGTH) else _K.RATE_LIMIT
+        case 451:
+            return _K.CONTENT_FILTER
         case _ if status >= 500:
             strong = (_K.RATE_LIMIT, _K.QUOTA, _K.CONTEXT_LENGTH, _K.CONTENT_FILTER, _K.TIMEOUT)
             return by_words if by_words in strong else _K.SERVER
@@ -123,15 +165,20 @@ def _kind(status: int, error: ErrorText) -> FaultKind:
 
 
 def _by_words(error: ErrorText) -> FaultKind | None:
-    if TOO_BIG_FOR_LIMIT.search(error.message):
-        return _K.CONTEXT_LENGTH
-    for code in error.codes:
-        if kind := CODES.get(code) or CODES.get(code.partition(".")[0]):
+    for kind, words in FIRST:
+        if words.search(error.message):
             return kind
+    if kind_by_code := _by_code(error):
+        return kind_by_code
     for kind, words in WORDS:
         if words.search(error.message):
             return kind
     return next((WEAK_CODES[code] for code in error.codes if code in WEAK_CODES), None)
+
+
+def _by_code(error: ErrorText) -> FaultKind | None:
+    kinds = (CODES.get(code) or CODES.get(code.partition(".")[0]) for code in error.codes)
+    return next((kind for kind in kinds if kind), None)
 
 
 def _detail(status: int, error: ErrorText) -> str:

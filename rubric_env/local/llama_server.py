@@ -79,6 +79,7 @@ class LlamaServer:
             # Its threads spin while they wait for each other: on a busy machine all cores are slower than half of them.
             params.cpuparams.n_threads = max(1, (os.cpu_count() or 1) // 2)
             params.ui = False
+            params.endpoint_metrics = True
             params.verbosity = -1
             try:
                 self._server = engine.Server(params)

@@ -24,12 +24,16 @@ IDS_SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class OutcomeContext:
-    """What is known of a rollout beside its verdicts. `delivery` has `files`, `missing`, `from_chat`, `stray`."""
+    """What is known of a rollout beside its verdicts. `delivery` has `files`, `missing`, `from_chat`, `stray`.
+
+    `limiter_fallback`: the shared limiter could not be reached, so that this process paced its calls alone.
+    """
 
     evidence_pages: int = 0
     injection_suspected: bool = False
     delivery: Mapping[str, Any] = field(default_factory=dict)
     evidence_cut: int = 0
+    limiter_fallback: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +222,8 @@ def _fields(
         "delivery_from_chat": bool(context.delivery.get("from_chat", False)),
         "passed": passed,
         "judge_calls": usage.calls,
+        "judge_reused": judgement.reused,
+        "judge_limiter_fallback": context.limiter_fallback,
         "judge_input_tokens": usage.input_tokens,
         "judge_cached_tokens": usage.cached_tokens,
         "judge_output_tokens": usage.output_tokens,

@@ -52,10 +52,14 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Every row is in exactly one of `verdicts` and `faults`. `tries` counts the calls that asked for a row."""
+    """Every row is in exactly one of `verdicts` and `faults`.
+
+    `tries` counts the calls that asked for a row, `reused` the rows that the journal answered.
+    """
 
     verdicts: Mapping[str, RowVerdict]
     faults: Mapping[str, Fault]
     usage: Usage = field(default_factory=Usage)
     seconds: float = 0.0
     tries: Mapping[str, int] = field(default_factory=dict)
+    reused: int = 0

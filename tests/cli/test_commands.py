@@ -139,7 +139,7 @@ def test_evidence_writes_the_pack_and_prints_its_summary(tmp_path: Path) -> None
     assert done.returncode == 0
     summary = json.loads(done.stdout)
     assert {f["name"]: f["status"] for f in summary["files"]}["output/memo.md"] == "read"
-    assert {f["name"]: f["status"] for f in summary["files"]}["output/deck.pptx"] == "unsupported"
+    assert {f["name"]: f["status"] for f in summary["files"]}["output/deck.pptx"] == "unreadable"
     assert "ledger team" in Path(summary["text"]).read_text("utf-8")
 
 

@@ -36,6 +36,14 @@ async def test_a_judge_that_does_not_answer_raises_with_its_fault(judging: Judgi
     assert raised.value.fault.kind == kind
 
 
+async def test_half_an_answer_is_never_taken_for_the_whole(judging: Judging) -> None:
+    judging.endpoint.prose = "No criterion is met. On second thoughts, all of them are met."
+    judging.endpoint.script("stall", "half")
+    answer = await judging.engine(stream="on", per_timeout=1.0).complete(QUESTION)
+    assert answer == judging.endpoint.prose
+    assert [event.fault and str(event.fault.kind) for event in judging.events] == ["timeout", "connection", None]
+
+
 async def test_the_deadline_holds(judging: Judging) -> None:
     judging.endpoint.default = SCENARIOS["hang"]
     with pytest.raises(JudgeCallError, match=r"JUDGE_DEADLINE of 0\.2 s"):

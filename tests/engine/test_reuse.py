@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rubric_env.engine.engine import JudgeEngine
-from tests.engine.conftest import Judging, case, rows, until
+from tests.engine.conftest import Judging, case, faults, rows, until
 from tests.servers.scenarios import SCENARIOS
 
 
@@ -97,6 +97,43 @@ async def test_section_7_a_killed_command_resumes_without_paying_again(judging: 
     resumed = judging.engine(reuse="run", journal=journal)
     assert (await resumed.judge(case(rows(8)))).reward == 1.0
     assert judging.asked() == [("R01", "R02", "R03", "R04"), ("R05", "R06", "R07", "R08"), ("R05", "R06", "R07", "R08")]
+
+
+async def test_workers_that_share_a_file_ask_equal_submissions_once(judging: Judging, tmp_path: Path) -> None:
+    judging.endpoint.default = SCENARIOS["ok"].after(0.1)
+    workers = [judging.engine(journal=str(tmp_path / "journal.sqlite")) for _ in range(3)]
+    outcomes = await asyncio.gather(*(worker.judge(case(rows(8), group="g")) for worker in workers))
+    assert [outcome.reward for outcome in outcomes] == [1.0] * 3
+    assert sorted(row for ids in judging.asked() for row in ids) == [row["id"] for row in rows(8)]
+
+
+async def test_rollouts_in_other_loops_ask_equal_submissions_once(judging: Judging) -> None:
+    judging.endpoint.default = SCENARIOS["ok"].after(0.1)
+    engine = judging.engine()
+
+    def elsewhere() -> float | None:
+        async def judge() -> float | None:
+            outcome = await engine.judge(case(rows(8), group="g"))
+            await engine.aclose()
+            return outcome.reward
+
+        return asyncio.run(judge())
+
+    here, there = await asyncio.gather(engine.judge(case(rows(8), group="g")), asyncio.to_thread(elsewhere))
+    assert (here.reward, there) == (1.0, 1.0)
+    assert len(judging.endpoint.calls) == 2
+
+
+async def test_who_waits_keeps_its_own_deadline(judging: Judging, tmp_path: Path) -> None:
+    judging.endpoint.default = SCENARIOS["hang"]
+    journal = str(tmp_path / "journal.sqlite")
+    first = asyncio.create_task(judging.engine(journal=journal).judge(case(rows(4), group="g")))
+    await until(lambda: len(judging.endpoint.calls) == 1)
+    async with asyncio.timeout(4):
+        second = await judging.engine(journal=journal, deadline=0.5).judge(case(rows(4), group="g"))
+    assert set(faults(second).values()) == {"deadline"}
+    assert len(judging.endpoint.calls) == 1
+    first.cancel()
 
 
 async def test_who_waits_asks_itself_when_the_first_one_is_cancelled(judging: Judging) -> None:

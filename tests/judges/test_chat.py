@@ -9,20 +9,22 @@ import os
 import threading
 import time
 import tracemalloc
+from dataclasses import replace
 from typing import Any
 
 import openai
 import pytest
 
-from rubric_env.judges import CallFault, ChatJudge, Reply, resolve_credentials
+from rubric_env.judges import CallFault, ChatJudge, Reply, _reading, resolve_credentials
 from rubric_env.scoring.faults import FaultKind
 from rubric_env.settings import JudgeSettings
-from tests.judges.conftest import MakeJudge
+from tests.judges.conftest import WAYS, MakeJudge, in_every_way
 from tests.judges.prompts import make_prompt
 from tests.servers.endpoint import Endpoint
 from tests.servers.scenarios import BOMB_BYTES, SCENARIOS, Scenario, gzip_bomb
 
 K = FaultKind
+STREAMS = (WAYS["chat-stream"], WAYS["responses-stream"])
 PROMPT = make_prompt("R01", "R02")
 
 
@@ -38,6 +40,7 @@ async def reply_of(judge: ChatJudge, *, timeout: float = 5.0) -> Reply:
     return answer
 
 
+@in_every_way
 async def test_section_11_a_reply_carries_text_usage_and_mode(endpoint: Endpoint, make_chat: MakeJudge) -> None:
     endpoint.truth = {"R02": False}
     reply = await reply_of(make_chat())
@@ -80,12 +83,13 @@ async def test_max_tokens_takes_its_other_name_where_the_endpoint_wants_it(
     assert endpoint.calls[-1].body["max_completion_tokens"] == 500
 
 
+@in_every_way
 async def test_complete_asks_a_free_question(endpoint: Endpoint, make_chat: MakeJudge) -> None:
     endpoint.prose = "yes"
     reply = await make_chat(temperature=0.5).complete([{"role": "user", "content": "Is it right?"}])
     assert isinstance(reply, Reply)
     assert (reply.text, reply.marker, reply.usage.calls) == ("yes", None, 1)
-    assert endpoint.calls[0].body["messages"] == [{"role": "user", "content": "Is it right?"}]
+    assert endpoint.calls[0].texts == ["Is it right?"]
     assert endpoint.calls[0].format == "text"
 
 
@@ -104,10 +108,8 @@ async def test_the_client_is_there_for_questions_of_ones_own(endpoint: Endpoint,
 @pytest.mark.parametrize(
     ("scenario", "kind", "words"),
     [
-        ("half", K.CONNECTION, "broke"),
         ("drop", K.CONNECTION, "broke"),
         ("reset", K.CONNECTION, "broke"),
-        ("too_short", K.SERVER, "HTTP 200"),
         ("not_json", K.SERVER, "HTTP 200"),
         ("garbage", K.SERVER, "no text"),
         ("html", K.SERVER, "Sign in"),
@@ -130,9 +132,9 @@ async def test_the_client_is_there_for_questions_of_ones_own(endpoint: Endpoint,
         ("thought_only", K.EMPTY, "thinking used it up"),
         ("refusal", K.REFUSAL, "cannot help"),
         ("content_filter", K.CONTENT_FILTER, "filter"),
-        ("error_in_content", K.RATE_LIMIT, "Too many requests"),
     ],
 )
+@in_every_way
 async def test_section_7_what_an_endpoint_does_is_named(
     endpoint: Endpoint, make_chat: MakeJudge, scenario: str, kind: FaultKind, words: str
 ) -> None:
@@ -145,9 +147,28 @@ async def test_section_7_what_an_endpoint_does_is_named(
 
 
 @pytest.mark.parametrize(
+    ("scenario", "kind", "words"),
+    [
+        ("half", K.CONNECTION, "broke"),
+        ("too_short", K.SERVER, "no valid HTTP"),
+        ("error_in_content", K.RATE_LIMIT, "Too many requests"),
+    ],
+)
+@pytest.mark.parametrize("way", [WAYS["chat"], WAYS["responses"]], ids=["chat", "responses"], indirect=True)
+async def test_section_7_what_befalls_an_answer_that_comes_whole_is_named(
+    endpoint: Endpoint, make_chat: MakeJudge, scenario: str, kind: FaultKind, words: str
+) -> None:
+    endpoint.default = SCENARIOS[scenario]
+    answer = await fault_of(make_chat())
+    assert answer.fault.kind is kind, answer.fault
+    assert words in answer.fault.detail
+
+
+@pytest.mark.parametrize(
     ("scenario", "seconds"),
     [("429", 0.2), ("429_in_200", 0.2), ("quota_window", 1.5), ("503", 1.0), ("429_bare", None)],
 )
+@in_every_way
 async def test_section_7_the_wait_that_an_endpoint_names_is_passed_on(
     endpoint: Endpoint, make_chat: MakeJudge, scenario: str, seconds: float | None
 ) -> None:
@@ -155,12 +176,31 @@ async def test_section_7_the_wait_that_an_endpoint_names_is_passed_on(
     assert (await fault_of(make_chat())).retry_after == seconds
 
 
+@in_every_way
+async def test_section_7_a_refusal_whose_words_do_not_come_is_told_by_its_status(
+    endpoint: Endpoint, make_chat: MakeJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_reading, "REFUSAL", 0.2)
+    for wire in ("half", "too_long"):
+        endpoint.script(replace(SCENARIOS["429"], wire=wire))
+        answer = await fault_of(make_chat())
+        assert (answer.fault.kind, answer.retry_after) == (K.RATE_LIMIT, 0.2)
+
+
+@in_every_way
 async def test_section_7_a_cut_answer_is_a_reply_that_says_so(endpoint: Endpoint, make_chat: MakeJudge) -> None:
     endpoint.script("length")
     assert (await reply_of(make_chat())).truncated
 
 
-@pytest.mark.parametrize("scenario", ["hang", "trickle", "too_long"])
+@pytest.mark.parametrize(
+    ("scenario", "way"),
+    [
+        *((scenario, WAYS["chat"]) for scenario in ("hang", "trickle", "too_long")),
+        *((scenario, way) for scenario in ("hang", "trickle", "endless_thinking", "keep_alive") for way in STREAMS),
+    ],
+    indirect=["way"],
+)
 async def test_section_7_a_call_is_bounded_in_wall_time_whatever_the_bytes_do(
     endpoint: Endpoint, make_chat: MakeJudge, scenario: str
 ) -> None:
@@ -177,6 +217,7 @@ async def test_section_7_a_call_is_bounded_in_wall_time_whatever_the_bytes_do(
     assert (await reply_of(judge)).text
 
 
+@in_every_way
 async def test_section_7_cancellation_leaves_no_socket(endpoint: Endpoint, make_chat: MakeJudge) -> None:
     endpoint.default = SCENARIOS["hang"]
     judge = make_chat()
@@ -190,6 +231,7 @@ async def test_section_7_cancellation_leaves_no_socket(endpoint: Endpoint, make_
     assert (await reply_of(judge)).text
 
 
+@in_every_way
 async def test_section_7_the_client_itself_never_retries(endpoint: Endpoint, make_chat: MakeJudge) -> None:
     for name in ("500", "429", "drop", "503"):
         endpoint.script(name)
@@ -197,6 +239,7 @@ async def test_section_7_the_client_itself_never_retries(endpoint: Endpoint, mak
     assert len(endpoint.calls) == 4
 
 
+@in_every_way
 async def test_connections_are_kept_and_no_more_than_calls_in_flight(endpoint: Endpoint, make_chat: MakeJudge) -> None:
     endpoint.default = SCENARIOS["ok"].after(0.05)
     judge = make_chat(max_in_flight=8)
@@ -232,11 +275,13 @@ async def test_a_gzipped_reply_is_read_although_none_was_asked_for(endpoint: End
     assert "packed as br" in (await fault_of(make_chat())).fault.detail
 
 
+@in_every_way
 async def test_section_4_gb18030_bodies_are_read(endpoint: Endpoint, make_chat: MakeJudge) -> None:
     endpoint.script("gb18030")
     assert (await reply_of(make_chat())).text == "中文：达标"
 
 
+@in_every_way
 async def test_half_a_surrogate_pair_in_the_evidence_can_be_sent(endpoint: Endpoint, make_chat: MakeJudge) -> None:
     answer = await make_chat().ask(make_prompt("R01", evidence="cut \ud83d here"), timeout=5)
     assert isinstance(answer, Reply)
@@ -265,6 +310,7 @@ async def test_https_to_a_plain_port_is_named(endpoint: Endpoint, make_chat: Mak
     assert "TLS" in answer.fault.detail
 
 
+@in_every_way
 async def test_the_key_is_never_shown(endpoint: Endpoint, make_chat: MakeJudge) -> None:
     key = "my-odd-key/0123456789"
     pair = resolve_credentials(key, endpoint.base_url, environ={})

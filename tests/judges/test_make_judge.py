@@ -30,7 +30,7 @@ def test_section_11_backends_by_name() -> None:
     assert isinstance(make_judge(JudgeSettings(backend="local")), LocalJudge)
     with pytest.raises(NoCredential):
         make_judge(JudgeSettings())
-    with pytest.raises(SettingsError, match="'codex': this version answers through chat and local"):
+    with pytest.raises(SettingsError, match="'codex': this version answers through chat, responses and local"):
         make_judge(JudgeSettings(backend="codex"), pair)
 
 

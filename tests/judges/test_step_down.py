@@ -9,12 +9,14 @@ import pytest
 
 from rubric_env.judges import CallFault, Reply
 from rubric_env.scoring.faults import FaultKind
-from tests.judges.conftest import MakeJudge
+from tests.judges.conftest import MakeJudge, in_every_way
 from tests.judges.prompts import MARKER, make_prompt
 from tests.servers.endpoint import Call, Endpoint
 from tests.servers.scenarios import SCENARIOS, Scenario, error
 
 PROMPT = make_prompt("R01", "R02")
+
+pytestmark = in_every_way
 
 
 def formats(endpoint: Endpoint) -> list[str]:
@@ -23,7 +25,8 @@ def formats(endpoint: Endpoint) -> list[str]:
 
 async def test_section_4_the_schema_is_strict_and_names_the_ids(endpoint: Endpoint, make_chat: MakeJudge) -> None:
     await make_chat().ask(PROMPT, timeout=5)
-    asked = endpoint.calls[0].body["response_format"]["json_schema"]
+    asked = endpoint.calls[0].asked_format
+    asked = asked.get("json_schema", asked)
     assert asked["strict"] is True
     assert asked["schema"] == PROMPT.schema
 
@@ -75,14 +78,14 @@ async def test_section_4_one_schema_fits_all_blocks_once_ids_are_free(endpoint: 
     budget = error("budget", 400, "Too many distinct schemas: at most 20 grammars per minute are compiled")
 
     def names_ids(call: Call) -> bool:
-        return "enum" in json.dumps(call.body["response_format"])
+        return "enum" in json.dumps(call.asked_format)
 
     endpoint.rule(names_ids, budget)
     judge = make_chat()
     replies = [await judge.ask(make_prompt(*ids), timeout=5) for ids in (("A1", "A2"), ("B1", "B2"), ("C1", "C2"))]
     assert all(isinstance(reply, Reply) and reply.mode == "json_schema_loose" for reply in replies)
     assert [reply.usage.calls for reply in replies] == [2, 1, 1]
-    sent = {json.dumps(call.body["response_format"]) for call in endpoint.calls[1:]}
+    sent = {json.dumps(call.asked_format) for call in endpoint.calls[1:]}
     assert len(sent) == 1
 
 
@@ -96,7 +99,7 @@ async def test_section_4_concurrent_first_calls_pay_one_discovery(endpoint: Endp
 
 
 async def test_section_4_first_calls_do_not_wait_for_a_slow_answer(endpoint: Endpoint, make_chat: MakeJudge) -> None:
-    endpoint.default = SCENARIOS["ok"].after(2.0)
+    endpoint.default = SCENARIOS["ok"].after(1.0)
     judge = make_chat()
     replies = await asyncio.gather(*(judge.ask(PROMPT, timeout=5) for _ in range(8)))
     assert max(reply.seconds for reply in replies) < 3.0
@@ -115,6 +118,15 @@ async def test_section_4_a_first_call_that_fails_does_not_hold_up_the_others(
     scout.cancel()
     assert isinstance(await other, Reply)
     assert endpoint.calls[1].at - endpoint.calls[0].at < 0.4
+
+
+async def test_first_calls_do_not_spend_their_time_on_waiting_for_the_first_of_all(
+    endpoint: Endpoint, make_chat: MakeJudge
+) -> None:
+    endpoint.default = SCENARIOS["hang"]
+    judge = make_chat()
+    await asyncio.gather(*(judge.ask(PROMPT, timeout=0.4) for _ in range(4)))
+    assert len(endpoint.calls) == 4
 
 
 async def test_section_7_steps_down_within_the_one_timeout(endpoint: Endpoint, make_chat: MakeJudge) -> None:

@@ -11,7 +11,7 @@ from rubric_env.judges import CallFault, Reply, cost_usd, load_prices
 from rubric_env.judges._completion import Tokens, read_tokens
 from rubric_env.scoring.judgement import Usage
 from rubric_env.settings import SettingsError
-from tests.judges.conftest import MakeJudge
+from tests.judges.conftest import MakeJudge, in_every_way
 from tests.judges.prompts import make_prompt
 from tests.servers.endpoint import Endpoint
 from tests.servers.scenarios import Scenario
@@ -92,6 +92,7 @@ def test_a_price_table_that_cannot_be_used_is_refused(tmp_path: Path, text: str,
     assert str(table) in str(refused.value)
 
 
+@in_every_way
 async def test_section_7_usage_sums_over_every_request_of_a_call(endpoint: Endpoint, make_chat: MakeJudge) -> None:
     counts = {"prompt_tokens": 1000, "completion_tokens": 100, "prompt_tokens_details": {"cached_tokens": 800}}
     endpoint.rule(lambda call: call.format == "json_schema", Scenario("empty", content="", usage=counts))
@@ -110,6 +111,19 @@ async def test_section_7_cost_is_unknown_as_soon_as_one_price_is(endpoint: Endpo
     assert (reply.usage.input_tokens, reply.usage.cost_usd) == (0, None)
 
 
+@in_every_way
+async def test_section_7_what_an_answer_cost_that_never_came_is_not_known(
+    endpoint: Endpoint, make_chat: MakeJudge
+) -> None:
+    endpoint.script("hang", "empty")
+    late = await make_chat(model="gpt-4.1").ask(PROMPT, timeout=0.3)
+    assert isinstance(late, CallFault)
+    assert (late.usage.calls, late.usage.cost_usd) == (1, None)
+    counted = await make_chat(model="gpt-4.1").ask(PROMPT, timeout=5)
+    assert counted.usage.cost_usd is not None
+
+
+@in_every_way
 async def test_a_refused_request_costs_nothing(endpoint: Endpoint, make_chat: MakeJudge) -> None:
     endpoint.script("429")
     answer = await make_chat(model="who-knows").ask(PROMPT, timeout=5)

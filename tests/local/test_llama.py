@@ -12,8 +12,11 @@ import httpx
 import openai
 import pytest
 
+from rubric_env.judges import ChatJudge, make_judge, resolve_credentials
 from rubric_env.local import LlamaServer, LlamaUnavailable
 from rubric_env.local.llama_server import CONTEXT_TOKENS, MAX_OUTPUT_TOKENS, WEIGHTS_PACKAGE, find_weights
+from rubric_env.scoring.judgement import Usage
+from rubric_env.settings import JudgeSettings
 
 installed = all(importlib.util.find_spec(name) for name in ("xllamacpp", WEIGHTS_PACKAGE))
 needs_llama = pytest.mark.skipif(not installed, reason="xllamacpp or the SmolLM2 weights are missing: run `make llama`")
@@ -68,6 +71,30 @@ def test_a_strict_schema_holds_whatever_the_model_thinks_and_the_prefix_is_cache
         assert answer.usage.prompt_tokens > 200
         assert answer.usage.completion_tokens > 10
     assert second.usage.prompt_tokens_details.cached_tokens > 0.8 * second.usage.prompt_tokens
+
+
+@needs_llama
+@pytest.mark.llama
+async def test_the_tokens_that_a_judge_reads_as_cached_are_those_that_the_server_did_not_evaluate(
+    llama: LlamaServer,
+) -> None:
+    def counted() -> tuple[int, int]:
+        lines = httpx.get(f"{llama.base_url.removesuffix('/v1')}/metrics").text.splitlines()
+        found = dict(line.split() for line in lines if not line.startswith("#"))
+        return int(found["llamacpp:prompt_tokens_total"]), int(found["llamacpp:prompt_tokens_cached_total"])
+
+    settings = JudgeSettings(model=llama.model, max_tokens=1)
+    judge = make_judge(settings, resolve_credentials("any", llama.base_url, environ={}))
+    assert isinstance(judge, ChatJudge)
+    evaluated, cached = counted()
+    used = Usage()
+    for question in ("first", "second", "second"):
+        answer = await judge.complete([{"role": "user", "content": f"{EVIDENCE}\nThe {question} question."}])
+        used += answer.usage
+    await judge.aclose()
+    now_evaluated, now_cached = counted()
+    assert used.cached_tokens == now_cached - cached > 0
+    assert used.input_tokens - used.cached_tokens == now_evaluated - evaluated
 
 
 @needs_llama

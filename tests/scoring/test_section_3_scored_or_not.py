@@ -35,6 +35,7 @@ FLAGS = {
     "delivery_from_chat",
     "passed",
     "judge_cost_known",
+    "judge_limiter_fallback",
 }
 NUMBERS = {
     "judge_coverage",
@@ -49,6 +50,7 @@ NUMBERS = {
     "judge_level_fallback",
     "judge_evidence_unresolved",
     "judge_calls",
+    "judge_reused",
     "judge_input_tokens",
     "judge_cached_tokens",
     "judge_output_tokens",
@@ -244,8 +246,8 @@ def test_section_7_fields_of_a_judged_rollout():
     }
     faults = {"R03": Fault(FaultKind.CONTENT_FILTER, "flagged")}
     usage = Usage(calls=5, input_tokens=1000, cached_tokens=600, output_tokens=70, cost_usd=0.125)
-    context = OutcomeContext(3, True, {"files": 0, "missing": False, "from_chat": True, "stray": 1}, evidence_cut=2)
-    outcome = settle(spec, Judgement(verdicts, faults, usage, seconds=12.5), TRAINING, context)
+    context = OutcomeContext(3, True, {"files": 0, "missing": False, "from_chat": True, "stray": 1}, 2, True)
+    outcome = settle(spec, Judgement(verdicts, faults, usage, seconds=12.5, reused=1), TRAINING, context)
     assert dict(outcome.fields) == {
         "judge_scored": True,
         "judge_coverage": 2 / 3,
@@ -267,6 +269,8 @@ def test_section_7_fields_of_a_judged_rollout():
         "delivery_from_chat": True,
         "passed": True,
         "judge_calls": 5,
+        "judge_reused": 1,
+        "judge_limiter_fallback": True,
         "judge_input_tokens": 1000,
         "judge_cached_tokens": 600,
         "judge_output_tokens": 70,

@@ -1,4 +1,5 @@
-"""A judge endpoint on loopback that does what a test tells it: an OpenAI-compatible server on raw sockets.
+"""A judge endpoint on loopback that does what a test tells it: an OpenAI-compatible server on raw sockets, with
+`/chat/completions` and `/responses`, whole and streamed as the request asks.
 
     with Endpoint() as endpoint:
         endpoint.truth = {"R01": True, "R02": 0.5, "R03": False}
@@ -17,8 +18,6 @@ import asyncio
 import contextlib
 import itertools
 import json
-import socket
-import struct
 import threading
 import time
 from collections import deque
@@ -27,7 +26,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.servers.answers import Truth, answer_text, marker_of, rows_of
+from tests.servers.formats import as_response, chat_events, encoded, response_events
 from tests.servers.scenarios import SCENARIOS, Scenario, error
+from tests.servers.transfer import Transfer, left_within, write
 
 _numbers = itertools.count()
 _TLS_HELLO = b"\x16"
@@ -35,7 +36,7 @@ _TLS_HELLO = b"\x16"
 
 @dataclass
 class Call:
-    """One chat request as it came, and what became of it."""
+    """One request as it came, and what became of it."""
 
     number: int
     path: str
@@ -50,9 +51,25 @@ class Call:
     """The caller closed its socket before the answer was written."""
 
     @property
+    def responses(self) -> bool:
+        """Asked in the `/responses` format."""
+        return self.path.endswith("/responses")
+
+    @property
+    def streamed(self) -> bool:
+        return bool(self.body.get("stream"))
+
+    @property
+    def texts(self) -> list[str]:
+        """Of all messages of the request."""
+        given = self.body["input"] if self.responses else self.body["messages"]
+        texts = [given] if isinstance(given, str) else [str(message["content"]) for message in given]
+        return [str(self.body["instructions"]), *texts] if "instructions" in self.body else texts
+
+    @property
     def text(self) -> str:
         """The last message of the request."""
-        return str(self.body["messages"][-1]["content"])
+        return self.texts[-1]
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -64,8 +81,14 @@ class Call:
 
     @property
     def format(self) -> str:
-        """`json_schema`, `json_object`, or `text` without a response_format."""
-        return str(self.body.get("response_format", {}).get("type", "text"))
+        """`json_schema`, `json_object`, or `text` where no JSON is asked for."""
+        return str(self.asked_format.get("type", "text"))
+
+    @property
+    def asked_format(self) -> Mapping[str, Any]:
+        """`response_format`, or `text.format` of `/responses`; empty where no JSON is asked for."""
+        given: Mapping[str, Any] = self.body.get("text" if self.responses else "response_format", {})
+        return given.get("format", {}) if self.responses else given
 
     @property
     def key(self) -> str:
@@ -83,8 +106,9 @@ class Endpoint:
     """Answers right until told otherwise. Attributes may be set between calls; the rest is methods."""
 
     def __init__(self) -> None:
-        self.truth: Truth = {}
-        """Row id to hit, level (graded rows) or None (`hit: null`); rows that are not named are hit."""
+        self.truth: Truth | Callable[[Call], Truth] = {}
+        """Row id to hit, level (graded rows) or None (`hit: null`), or what gives that for a call; rows that are not
+        named are hit."""
         self.default = SCENARIOS["ok"]
         self.keys: frozenset[str] | None = None
         """Keys that are accepted; None: any."""
@@ -146,6 +170,13 @@ class Endpoint:
             assert time.monotonic() < end, f"{self._in_flight} calls in flight"
             time.sleep(0.005)
 
+    def wait_idle(self, seconds: float = 5.0) -> None:
+        """Wait until no call is in flight; AssertionError when some still are."""
+        end = time.monotonic() + seconds
+        while self._in_flight:
+            assert time.monotonic() < end, f"{self._in_flight} calls in flight"
+            time.sleep(0.005)
+
     # Life
 
     def __enter__(self) -> Endpoint:
@@ -191,18 +222,19 @@ class Endpoint:
         """One request; False when the connection is finished."""
         first = await reader.readexactly(1)
         if first == _TLS_HELLO:
-            return not await _write(writer, 400, {}, b"plain HTTP is spoken here")
+            await write(writer, 400, {}, b"plain HTTP is spoken here")
+            return False
         head = (first + await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
         request, *lines = head.split("\r\n")
         method, path, _ = request.split(" ", 2)
         headers = {k.lower(): v.strip() for k, _, v in (line.partition(":") for line in lines if line)}
         data = await reader.readexactly(int(headers.get("content-length", 0)))
         if method == "GET" and path.endswith("/models"):
-            return await _write(writer, 200, {}, b'{"object": "list", "data": [{"id": "scripted", "object": "model"}]}')
-        if not path.endswith("/chat/completions"):
-            return await _write(
-                writer, 404, {}, b'{"error": {"message": "Unknown request URL", "code": "unknown_url"}}'
-            )
+            await write(writer, 200, {}, b'{"object": "list", "data": [{"id": "scripted", "object": "model"}]}')
+            return True
+        if not path.endswith(("/chat/completions", "/responses")):
+            await write(writer, 404, {}, b'{"error": {"message": "Unknown request URL", "code": "unknown_url"}}')
+            return True
         self._in_flight += 1
         self.max_in_flight = max(self.max_in_flight, self._in_flight)
         call = Call(len(self.calls), path, headers, json.loads(data), time.monotonic(), self._in_flight)
@@ -210,7 +242,7 @@ class Endpoint:
         try:
             scenario = self._choose(call)
             call.scenario = scenario.name
-            if await _left_within(reader, scenario.latency):
+            if await left_within(reader, scenario.latency):
                 call.abandoned = True
                 return False
             return await self._answer(call, scenario, reader, writer)
@@ -227,7 +259,7 @@ class Endpoint:
         if call.format in self._rejected:
             return self._rejected[call.format]
         if self.grammar_budget is not None and call.format == "json_schema":
-            self._schemas.add(json.dumps(call.body["response_format"], sort_keys=True))
+            self._schemas.add(json.dumps(call.asked_format, sort_keys=True))
             if len(self._schemas) > self.grammar_budget:
                 return error("grammar budget", 400, "Too many distinct grammars compiled, limit is 20 per minute")
         for rule in self._rules:
@@ -239,96 +271,58 @@ class Endpoint:
     async def _answer(
         self, call: Call, scenario: Scenario, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> bool:
-        body = self._completion(call, scenario) if scenario.body is None else scenario.body
-        match scenario.wire:
-            case "whole":
-                return await _write(writer, scenario.status, scenario.headers, body)
-            case "hang":
-                call.abandoned = await _left_within(reader, 3600)
-            case "trickle":
-                writer.write(_head(200, {}, len(body)))
-                for n in range(len(body)):
-                    writer.write(body[n : n + 1])
-                    await writer.drain()
-                    if await _left_within(reader, scenario.pace):
-                        call.abandoned = True
-                        break
-            case "half":
-                writer.write(_head(200, {}, len(body)) + body[: len(body) // 2])
-                await writer.drain()
-            case "drop":
-                pass
-            case "reset":
-                linger = struct.pack("ii", 1, 0)
-                writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-                writer.transport.abort()
-            case "too_long":
-                writer.write(_head(200, {}, len(body) + 64) + body)
-                call.abandoned = await _left_within(reader, 3600)
-            case "too_short":
-                writer.write(_head(200, {}, len(body) - 16) + body)
-                await writer.drain()
-            case "endless":
-                writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n")
-                piece = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
-                while not writer.is_closing():
-                    writer.write(piece)
-                    await writer.drain()
-        return False
+        transfer = Transfer(reader, writer, scenario)
+        try:
+            if scenario.body is not None:
+                return await transfer.whole(scenario.body)
+            if call.streamed and not scenario.unstreamed:
+                return await transfer.stream(self._events(call, scenario), call.path)
+            return await transfer.whole(self._whole(call, scenario))
+        finally:
+            call.abandoned |= transfer.abandoned
 
-    def _completion(self, call: Call, scenario: Scenario) -> bytes:
-        prompt = "\n".join(str(message["content"]) for message in call.body["messages"])
+    def _events(self, call: Call, scenario: Scenario) -> list[bytes]:
+        completion = self._completion(call, scenario)
+        if call.responses:
+            return [encoded(event, scenario.line_end, scenario.encoding) for event in response_events(completion)]
+        counted = bool(call.body.get("stream_options", {}).get("include_usage"))
+        events = chat_events(completion, counted=counted)
+        if not scenario.finished:
+            events = [event for event in events if not event["choices"] or not event["choices"][0]["finish_reason"]]
+        found = [encoded(event, scenario.line_end, scenario.encoding) for event in events]
+        return [*found, encoded("[DONE]", scenario.line_end)] if scenario.done else found
+
+    def _whole(self, call: Call, scenario: Scenario) -> bytes:
+        completion = self._completion(call, scenario)
+        value = as_response(completion) if call.responses else completion
+        return json.dumps(value, ensure_ascii=scenario.encoding == "utf-8").encode(scenario.encoding)
+
+    def _completion(self, call: Call, scenario: Scenario) -> dict[str, Any]:
+        prompt = "\n".join(call.texts)
         if scenario.content is not None:
             content = scenario.content
         elif rows := call.rows:
-            content = answer_text(scenario.answer, rows, self.truth)
+            content = answer_text(scenario.answer, rows, self.truth(call) if callable(self.truth) else self.truth)
             if call.format == "text" and (marker := marker_of(call.text)):
                 content = f"Let me see.\n{marker}\n{content}"
         else:
             content = self.prose
         tokens = {"prompt_tokens": len(prompt) // 4, "completion_tokens": len(content) // 4}
-        return json.dumps(
-            {
-                "id": f"call-{call.number}",
-                "object": "chat.completion",
-                "created": 0,
-                "model": call.body["model"],
-                "choices": [
-                    {
-                        "index": 0,
-                        "finish_reason": scenario.finish,
-                        "message": {"role": "assistant", "content": content, **scenario.message},
-                    }
-                ],
-                "usage": tokens if scenario.usage is None else scenario.usage,
-            },
-            ensure_ascii=scenario.encoding == "utf-8",
-        ).encode(scenario.encoding)
+        return {
+            "id": f"call-{call.number}",
+            "object": "chat.completion",
+            "created": 0,
+            "model": call.body["model"],
+            "choices": [
+                {
+                    "index": 0,
+                    "finish_reason": scenario.finish,
+                    "message": {"role": "assistant", "content": content, **scenario.message},
+                }
+            ],
+            "usage": tokens if scenario.usage is None else scenario.usage,
+        }
 
 
 def _scenario(scenario: str | Scenario) -> Scenario:
     return SCENARIOS[scenario] if isinstance(scenario, str) else scenario
-
-
-def _head(status: int, headers: Mapping[str, str], length: int) -> bytes:
-    fields = {"content-type": "application/json", "content-length": str(length), **headers}
-    lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
-    return f"HTTP/1.1 {status} Scripted\r\n{lines}\r\n".encode("latin-1")
-
-
-async def _write(writer: asyncio.StreamWriter, status: int, headers: Mapping[str, str], body: bytes) -> bool:
-    writer.write(_head(status, headers, len(body)) + body)
-    await writer.drain()
-    return True
-
-
-async def _left_within(reader: asyncio.StreamReader, seconds: float) -> bool:
-    """Wait; True as soon as the caller closes its side. Callers do not pipeline, so any byte read is an end of file."""
-    if not seconds:
-        return False
-    try:
-        async with asyncio.timeout(seconds):
-            await reader.read(1)
-    except TimeoutError:
-        return False
-    return True

@@ -23,9 +23,25 @@ Answer = Literal[
 ]
 """How the right verdicts are written down; all but the first three are a judge's mistakes."""
 
-Wire = Literal["whole", "hang", "trickle", "half", "drop", "reset", "too_long", "too_short", "endless"]
+Wire = Literal[
+    "whole",
+    "hang",
+    "trickle",
+    "half",
+    "drop",
+    "reset",
+    "too_long",
+    "too_short",
+    "endless",
+    "stall",
+    "thinking",
+    "keep_alive",
+    "error_midway",
+]
 """How the bytes travel: `half` closes in the middle, `drop` before the first byte, `reset` with a TCP reset;
-`too_long` promises more bytes than come and keeps the socket open, `too_short` promises fewer."""
+`too_long` promises more bytes than come and keeps the socket open, `too_short` promises fewer. In a stream `stall`
+stops in the middle and keeps the socket open, `thinking` thinks and `keep_alive` sends comments for ever, and
+`error_midway` tells of `in_stream` in the middle; an answer that is to come whole hangs in their place."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +61,21 @@ class Scenario:
     encoding: str = "utf-8"
     wire: Wire = "whole"
     pace: float = 0.05
-    """Seconds between the bytes of `trickle`."""
+    """Seconds between the bytes of `trickle`, the thoughts of `thinking` and the comments of `keep_alive`."""
+    in_stream: Mapping[str, Any] = field(default_factory=dict)
+    """The error of `error_midway`."""
+    share: float = 0.5
+    """Of a stream's events, those that come before its trouble."""
+    line_end: str = "\n"
+    """Of the lines of a stream."""
+    write: int | None = None
+    """Bytes that are sent at a time; None: an event each, or the whole body."""
+    done: bool = True
+    """The stream of a chat ends with `[DONE]`."""
+    finished: bool = True
+    """The stream of a chat says why it ended."""
+    unstreamed: bool = False
+    """A request for a stream gets the answer whole."""
 
     def after(self, latency: float) -> Scenario:
         """The same, `latency` seconds later."""
@@ -80,6 +110,9 @@ def gzip_bomb() -> Scenario:
 _TOO_FAST = "Request rate increased too quickly. To ensure system stability, please scale requests more smoothly."
 _LIMITED: dict[str, Any] = {"type": "requests", "code": "rate_limit_exceeded"}
 
+_STREAM_LIMITED: dict[str, Any] = {"message": "Rate limit reached. Please try again in 200ms.", **_LIMITED}
+_STREAM_FAILED: dict[str, Any] = {"message": "The upstream model failed", "type": "server_error"}
+
 SCENARIOS: dict[str, Scenario] = {
     scenario.name: scenario
     for scenario in (
@@ -94,6 +127,21 @@ SCENARIOS: dict[str, Scenario] = {
         Scenario("too_long", wire="too_long"),
         Scenario("too_short", wire="too_short"),
         Scenario("endless", wire="endless"),
+        # streams
+        Scenario("stall", wire="stall"),
+        Scenario("stall_at_once", wire="stall", share=0.02),
+        Scenario("endless_thinking", wire="thinking"),
+        Scenario("keep_alive", wire="keep_alive"),
+        Scenario("429_in_stream", wire="error_midway", share=0.0, in_stream=_STREAM_LIMITED),
+        Scenario("429_midway", wire="error_midway", in_stream=_STREAM_LIMITED),
+        Scenario("500_midway", wire="error_midway", in_stream=_STREAM_FAILED),
+        Scenario("crlf", line_end="\r\n"),
+        Scenario("cr", line_end="\r"),
+        Scenario("cut_anywhere", write=7),
+        Scenario("no_done", done=False),
+        Scenario("no_finish", finished=False),
+        Scenario("no_end", done=False, finished=False),
+        Scenario("unstreamed", unstreamed=True),
         # limits, in the three ways they are told
         error("429", 429, "Rate limit reached for requests", headers={"retry-after": "0.2"}, **_LIMITED),
         error("429_bare", 429, "Rate limit reached for requests", **_LIMITED),

@@ -20,9 +20,10 @@ PROMPT = f"# Evidence\n# Rows\nnone\n# Rows\n```json\n{json.dumps(ROWS)}\n```\n#
 
 async def ask(endpoint: Endpoint, **more: Any) -> Any:
     async with openai.AsyncOpenAI(api_key="k", base_url=endpoint.base_url, max_retries=0) as client:
-        return await client.chat.completions.create(
+        reply: Any = await client.chat.completions.create(
             model="m", messages=[{"role": "user", "content": PROMPT}], timeout=5, **more
         )
+        return [part async for part in reply] if more.get("stream") else reply
 
 
 def content(reply: Any) -> str:
@@ -48,6 +49,36 @@ async def test_plain_answers_follow_the_marker(endpoint: Endpoint) -> None:
     assert content(await ask(endpoint)).startswith("Let me see.\n=== VERDICTS n0nce ===\n{")
 
 
+async def test_answers_come_as_streams_that_the_vendors_client_reads(endpoint: Endpoint) -> None:
+    endpoint.default = SCENARIOS["crlf"]
+    whole = content(await ask(endpoint))
+    chunks = await ask(endpoint, stream=True, stream_options={"include_usage": True})
+    assert "".join(part.choices[0].delta.content or "" for part in chunks if part.choices) == whole
+    assert chunks[-1].usage.completion_tokens == len(whole) // 4
+    assert endpoint.calls[1].streamed
+
+
+async def test_the_responses_format_is_what_the_vendors_client_reads(endpoint: Endpoint) -> None:
+    endpoint.truth = {"R03": False}
+    text: Any = {"format": {"type": "json_object"}}
+    async with openai.AsyncOpenAI(api_key="k", base_url=endpoint.base_url, max_retries=0) as client:
+        reply = await client.responses.create(model="m", instructions="Judge.", input=PROMPT, text=text)
+        stream = await client.responses.create(model="m", input=PROMPT, text=text, stream=True)
+        events = [event async for event in stream]
+    assert [v["hit"] for v in json.loads(reply.output_text)["verdicts"]] == [True, True, False]
+    assert (reply.status, reply.usage and reply.usage.input_tokens) == ("completed", (len(PROMPT) + 8) // 4)
+    assert "".join(event.delta for event in events if event.type == "response.output_text.delta") == reply.output_text
+    assert isinstance(events[-1], openai.types.responses.ResponseCompletedEvent)
+    assert events[-1].response.output_text == reply.output_text
+    call = endpoint.calls[0]
+    assert (call.responses, call.ids, call.format, call.texts[0]) == (
+        True,
+        ("R01", "R02", "R03"),
+        "json_object",
+        "Judge.",
+    )
+
+
 async def test_scripts_rules_and_rejections(endpoint: Endpoint) -> None:
     endpoint.reject("json_schema")
     endpoint.script("500", "ok")
@@ -65,10 +96,12 @@ async def test_scripts_rules_and_rejections(endpoint: Endpoint) -> None:
 
 @pytest.mark.parametrize("name", [n for n, s in SCENARIOS.items() if s.wire == "whole" and not s.latency])
 async def test_every_whole_reply_reaches_the_caller(endpoint: Endpoint, name: str) -> None:
-    endpoint.script(name)
+    endpoint.default = SCENARIOS[name]
     with contextlib.suppress(openai.APIError, json.JSONDecodeError, UnicodeDecodeError):
         await ask(endpoint)
-    assert endpoint.calls[0].scenario == name
+    with contextlib.suppress(openai.APIError, json.JSONDecodeError, UnicodeDecodeError):
+        await ask(endpoint, stream=True)
+    assert [call.scenario for call in endpoint.calls] == [name, name]
 
 
 @pytest.mark.parametrize("name", ["half", "drop", "reset"])
