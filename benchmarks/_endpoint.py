@@ -126,6 +126,7 @@ class _Desk:
         rollout, right = verdicts(_texts(request["messages"]))
         scenario = self._choose(rollout, right)
         latency = self._plan.latencies[number % len(self._plan.latencies)]
+        request["size"] = len(body)
         answer = _body(SCENARIOS["ok"], self._message, right, request)
         if scenario is not SCENARIOS["ok"]:
             wrong = _body(scenario, self._message, right, request)
@@ -243,8 +244,8 @@ def _body(scenario: Scenario, right_message: Any, right: Sequence[Verdict], requ
         message = {"content": f"Here is my judgement.\n```json\n{content}\n```\nDone."}
     message = {"role": "assistant", **message, **scenario.message}
     finish = "tool_calls" if message.get("tool_calls") else scenario.finish
-    usage = {"prompt_tokens": len(str(request["messages"])) // 4, "completion_tokens": 100}
-    usage["total_tokens"] = sum(usage.values())
+    tokens = request["size"] // 4
+    usage = {"prompt_tokens": tokens, "completion_tokens": 100, "total_tokens": tokens + 100}
     answer = {"id": "x", "created": 0, "model": request["model"], "usage": usage}
     if request.get("stream"):
         delta = {"index": 0, "delta": message, "finish_reason": finish}

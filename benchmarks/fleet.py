@@ -275,10 +275,10 @@ def measure(field: Field) -> tuple[list[Result], dict[str, float]]:
 
 def report(field: Field, results: Sequence[Result], bounds: dict[str, float]) -> None:
     print(
-        f"\n{field.jobs:,} jobs of {field.rows} rows, {field.at_once:,} at once, requests a block: {field.requests}; quota "
-        f"{field.a_minute:,} a minute,\nmore than {field.growth:g} times the {field.growth_seconds} s before (and than "
-        f"{field.growth_free}) shuts it for {field.penalty:g} s. Bounds: quota {bounds['quota']:,.0f} s, "
-        f"concurrency {bounds['concurrency']:,.0f} s"
+        f"\n{field.jobs:,} jobs of {field.rows} rows, {field.at_once:,} at once, requests a block: {field.requests}; "
+        f"quota {field.a_minute:,} a minute,\nshut for {field.penalty:g} s by more than {field.growth:g} times the "
+        f"{field.growth_seconds} s before (and than {field.growth_free}). "
+        f"Bounds: quota {bounds['quota']:,.0f} s, concurrency {bounds['concurrency']:,.0f} s"
     )
     print("control  peak/min coverage      calls    refused   requests     time  x bound")
     for result in results:

@@ -6,6 +6,8 @@ Load: 500 rollouts of 32 rows, read from files (blocks of 4: 4,000 calls), 200 i
 in another process whose answers take a lognormal time (median 2 s, sigma 0.5), the n-th call of every contender the
 same. Beside the engine, each in a process of its own: the bare openai client making the same calls, and verifiers'
 JudgeRubric making as many. CPU is that of the whole process while judging: evidence, parsing and scores are in it.
+`idle_outside` is what the endpoint sees: the share of slot-seconds without a call, from the first to the last one's
+arrival, the time before evidence was ready included.
 
 Memory: 5,000 rollouts of 32 rows one group of 8 after the other, 16 groups at a time, answers after 5 ms; resident
 memory after a full garbage collection, when 500 were through and when all were.
@@ -251,7 +253,7 @@ def load(size: Size) -> dict[str, Figures]:
         found[name] = figures | {
             "cpu_ms_per_call": 1000 * figures["cpu_s"] / figures["calls"],
             "wall_over_ideal": figures["wall_s"] / ideal,
-            "idle_seen": 1 - figures["busy"] / size.in_flight,
+            "idle_outside": 1 - figures["busy"] / size.in_flight,
         }
     return found
 
@@ -280,7 +282,6 @@ def goals(loaded: dict[str, Figures], kept: Figures, surveyed: dict[str, Figures
     job, floor = surveyed[OURS.name], surveyed[BARE.name]
     reached = [
         ("slot-seconds idle while a block was ready", ours["idle"], IDLE_GOAL),
-        ("the same as the endpoint sees it, until the last call came", ours["idle_seen"], IDLE_GOAL),
         ("CPU per call over the bare client's", ours["cpu_ms_per_call"] / bare["cpu_ms_per_call"], CPU_GOAL),
         ("memory growth from a tenth of the rollouts to all, MB", kept["late_mb"] - kept["early_mb"], GROWTH_GOAL_MB),
         ("survey: wall over the bare client's", job["wall_s"] / floor["wall_s"], WALL_GOAL),
@@ -305,7 +306,15 @@ def main() -> None:
         print(json.dumps(found, indent=2))
         return
     console = Console(width=None if sys.stdout.isatty() else 140)
-    columns = ("wall_s", "wall_over_ideal", "busy", "cpu_ms_per_call", "peak_mb", "max_in_flight", "connections")
+    columns = (
+        "wall_s",
+        "wall_over_ideal",
+        "idle_outside",
+        "cpu_ms_per_call",
+        "peak_mb",
+        "max_in_flight",
+        "connections",
+    )
     console.print(table(f"load: {size.calls} calls, {size.in_flight} in flight", loaded, columns))
     console.print(table("survey", surveyed, ("wall_s", "cpu_s", "peak_mb", "calls", "max_in_flight", "connections")))
     early, late = f"{kept['early_mb']:.1f} MB", f"{kept['late_mb']:.1f} MB"

@@ -105,7 +105,7 @@ class JudgeSettings(BaseModel):
     skip: bool = False
     on_unscored: Literal["mark", "regenerate", "zero", "last"] = "mark"
     limiter: str | None = None
-    """URL of a Redis that processes share, which this version has not; in-process without."""
+    """URL of a Redis through which processes and machines share one limiter and one breaker; in-process without."""
     journal: str | None = None
     """Path of a SQLite file; in memory without."""
     events: str | None = None

@@ -9,8 +9,6 @@ from typing import Any
 
 from peers.job import MODEL, TASK, Job, Result, Verdict, criterion, report
 
-ROWS_A_CALL = 1
-
 
 def setup(job: Job) -> Callable[[], Awaitable[list[Result]]]:
     from autorubric import LLMConfig, Rubric, RubricDataset

@@ -12,8 +12,6 @@ from typing import Any
 
 from peers.job import MODEL, TASK, Job, Result, Verdict, average, criterion, report
 
-ROWS_A_CALL = 1
-
 
 def setup(job: Job) -> Callable[[], Awaitable[list[Result]]]:
     if job.timeout is not None:

@@ -8,7 +8,6 @@ from typing import Any
 
 from peers.job import MODEL, TASK, Job, Result, Verdict, average, criterion, report
 
-ROWS_A_CALL = 1
 TEMPLATE = """
 You are assessing a submitted answer on a given task based on a criterion.
 [Task]: {{question}}

@@ -8,7 +8,6 @@ from typing import Any
 
 from peers.job import MODEL, TASK, Job, Result, Verdict, criterion, report
 
-ROWS_A_CALL = 1
 TEMPLATE = """
 Does the answer meet the criterion?
 Criterion: {rubric}

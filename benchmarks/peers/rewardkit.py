@@ -15,7 +15,6 @@ from typing import Any
 
 from peers.job import TASK, Job, Result, Verdict, criterion, report
 
-ROWS_A_CALL = 12
 MODEL = "gpt-5-mini"
 """It always names an effort, which its client refuses to send to a model that does not think."""
 

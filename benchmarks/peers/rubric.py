@@ -9,8 +9,6 @@ from typing import Any
 
 from peers.job import MODEL, TASK, Job, Result, Verdict, criterion, report
 
-ROWS_A_CALL = 12
-
 
 def setup(job: Job) -> Callable[[], Awaitable[list[Result]]]:
     import openai

@@ -11,8 +11,8 @@ import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any
 
 from rubric_env.engine.breaker import Breaker, JudgeAborted
 from rubric_env.engine.calls import Calls
@@ -20,6 +20,7 @@ from rubric_env.engine.events import Question
 from rubric_env.engine.journal import Journal
 from rubric_env.engine.limiter import Limiter, Seat, process_limiter
 from rubric_env.engine.observers import EventFile, Observer, Observers, log_call
+from rubric_env.engine.pace import Limits, Throttle
 from rubric_env.engine.prompt import Brief, default_instruction, fence_marker, prompt_version
 from rubric_env.engine.rollout import Desk, Material, Reuse, Rollout, Sheet
 from rubric_env.engine.telemetry import rollout_span, trace_call
@@ -33,7 +34,10 @@ from rubric_env.scoring.faults import Fault, FaultKind
 from rubric_env.settings import JudgeSettings, SettingsError
 from rubric_env.submission import Submission
 
-NOT_YET = ("aux_files", "limiter", "skip")
+if TYPE_CHECKING:
+    from rubric_env.engine.shared import Shared
+
+NOT_YET = ("aux_files", "skip")
 """Settings without effect so far: who sets one is told, rather than judged (and billed) otherwise than asked for."""
 
 logger = logging.getLogger(__name__)
@@ -78,13 +82,19 @@ class JudgeEngine:
         if asked := [f"{name} = {value!r}" for name in NOT_YET if (value := getattr(settings, name))]:
             raise SettingsError(f"{', '.join(asked)}: not in this version, so unset it")
         self.settings = settings
+        judges = JudgePool.of(judge)
+        self._shared = process_shared(settings.limiter, settings, judges.identity) if settings.limiter else None
+        if limiter is None:
+            limits = Limits(settings.requests_per_minute, settings.tokens_per_minute)
+            shared = self._shared and shared_limiter(settings.max_in_flight, self._shared.throttle)
+            limiter = shared or process_limiter(settings.max_in_flight, limits)
+        self._limiter = limiter
+        if breaker is None:
+            breaker = self._shared.breaker if self._shared else Breaker(settings.max_consecutive_failures)
         self._desk = Desk(
             settings,
-            JudgePool.of(judge),
-            Calls(
-                limiter or process_limiter(settings.max_in_flight),
-                breaker or Breaker(settings.max_consecutive_failures),
-            ),
+            judges,
+            Calls(self._limiter, breaker),
             backoff or Backoff(settings.retry_backoff_max),
             journal or Journal(settings.journal if settings.reuse != "off" else None),
         )
@@ -145,6 +155,7 @@ class JudgeEngine:
             else:
                 logger.exception("judging %s failed", case.name or "a rollout")
                 unfinished = Fault(FaultKind.INTERNAL, _cause(error))
+        context = replace(context, limiter_fallback=self._limiter.throttle.fallback)
         if rollout is not None:
             pack = rollout.material.pack
             context = replace(
@@ -191,6 +202,8 @@ class JudgeEngine:
     async def aclose(self) -> None:
         """Close this loop's connections and write what the journal still holds. May be called again, in any loop."""
         await self._desk.judges.aclose()
+        if self._shared is not None:
+            await self._shared.aclose()
         try:
             await asyncio.to_thread(self._desk.journal.close)
         except RuntimeError:
@@ -233,6 +246,20 @@ class JudgeEngine:
             key.update(_canonical([judge_row(row), row.raw]))
             keys[row.id] = key.hexdigest()
         return Reuse(scope, keys)
+
+
+@lru_cache
+def shared_limiter(size: int, throttle: Throttle) -> Limiter:
+    """The limiter of all engines of this process over one throttle."""
+    return Limiter(size, throttle)
+
+
+@lru_cache
+def process_shared(url: str, settings: JudgeSettings, scope: str) -> Shared:
+    """What all engines of this process share with other processes through one Redis, for one judge."""
+    from rubric_env.engine.shared import open_shared
+
+    return open_shared(url, settings, scope=scope)
 
 
 def _read_instruction(path: str | None) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from rubric_env._loops import PerLoop
-from rubric_env.engine.pace import LocalThrottle, Permit, Throttle
+from rubric_env.engine.pace import UNLIMITED, Limits, LocalThrottle, Permit, Throttle
 from rubric_env.judges.protocol import CallFault, Reply
 
 
@@ -58,9 +58,15 @@ class Limiter:
 
 
 @lru_cache
-def process_limiter(size: int) -> Limiter:
-    """The limiter that all engines of this process with that `max_in_flight` share."""
-    return Limiter(size)
+def process_limiter(size: int, limits: Limits = UNLIMITED) -> Limiter:
+    """The limiter that all engines of this process with that `max_in_flight` and those limits share."""
+    return Limiter(size, process_throttle(limits))
+
+
+@lru_cache
+def process_throttle(limits: Limits) -> LocalThrottle:
+    """What this process knows of its quotas, whatever the size of a limiter."""
+    return LocalThrottle(limits)
 
 
 @dataclass(eq=False, slots=True)
@@ -184,18 +190,19 @@ class _Queue:
 
     async def _ask(self, line: _Line) -> None:
         """Bring a permit that has fallen due."""
-        while (first := line.first()) is not None:
-            permit = await self._throttle.reserve(line.quota, line.head(first[-1]).tokens)
-            try:
-                await asyncio.sleep(permit.wait)
-            except asyncio.CancelledError:
+        try:
+            while (first := line.first()) is not None and line.permit is None:
+                permit = await self._throttle.reserve(line.quota, line.head(first[-1]).tokens)
+                try:
+                    await asyncio.sleep(permit.wait)
+                except asyncio.CancelledError:
+                    if permit.granted:
+                        self._throttle.refund(permit)
+                    raise
                 if permit.granted:
-                    self._throttle.refund(permit)
-                raise
-            if permit.granted:
-                line.permit = permit
-                break
-        line.asking = None
+                    line.permit = permit
+        finally:
+            line.asking = None
         self._dispatch()
 
     def _tidy(self, line: _Line) -> None:

@@ -6,10 +6,10 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from errno import EACCES, EINVAL, ELOOP, ENOTDIR, EPERM
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +19,7 @@ from rubric_env.evidence._decode import clean
 from rubric_env.evidence._extract import FILE_BYTES, Extract, Kind, Limits, Unit, Unreadable
 from rubric_env.evidence._flags import Flag, find_flags, suspicious
 from rubric_env.evidence._resolve import Index
+from rubric_env.evidence._shown import Shown, shown
 from rubric_env.evidence._sights import MOST, TOKENS, Sight, Sights, look
 from rubric_env.evidence._store import Entry, EvidenceStore, TooLarge, default_store
 from rubric_env.evidence._tokens import estimate_tokens
@@ -61,12 +62,21 @@ _MESSAGE = re.compile(r"^\[message (\d+)\] ", re.MULTILINE)
 _POLICY_MESSAGE = re.compile(r"(?:assistant|text)\b")
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a source was read: the delivered file, and what was extracted of it where a worker process read it."""
+
+    path: Path
+    entry: Entry | None = None
+
+
 @dataclass(frozen=True)
 class EvidencePack:
     """What a judge is shown, the same for all blocks of a rollout and for equal submissions.
 
     `flags` are passages that address the judge, `notes` what was skipped before reading. `sights` are the pictures.
-    `reference` is text that a verdict may quote although the policy did not write it.
+    `reference` is text that a verdict may quote although the policy did not write it. `origins` are the delivered files
+    by name; `budget` is in estimated tokens.
     """
 
     delivered: str
@@ -75,6 +85,8 @@ class EvidencePack:
     flags: tuple[Flag, ...] = ()
     reference: str = ""
     sights: tuple[Sight, ...] = ()
+    origins: Mapping[str, Origin] = field(default_factory=dict, repr=False, compare=False)
+    budget: int = 0
 
     @property
     def pages(self) -> int:
@@ -120,13 +132,19 @@ class EvidencePack:
 
     @cached_property
     def _index(self) -> Index:
-        labels = {extract.name: {unit.label for unit in extract.units} for extract in self.extracts}
+        by_name = {extract.name: extract for extract in self.extracts}
+        seen: dict[str, list[str]] = {}
         for sight in self.sights:
             name, _, label = sight.address.rpartition("#")
-            labels[name].add(label)
-        labels |= {extract.name: labels[extract.same_as] for extract in self.extracts if extract.same_as}
+            seen.setdefault(name, []).append(label)
+        sources: list[Shown] = []
+        for extract in self.extracts:
+            original = by_name[extract.same_as or extract.name]
+            origin = self.origins.get(original.name)
+            facts = origin.entry.meta["facts"] if origin and origin.entry else {}
+            sources += shown(replace(original, name=extract.name), facts, seen.get(original.name, ()))
         words = ("".join(unit.text for unit in extract.units) for extract in self.extracts)
-        return Index(labels, [*words, self.reference, self.text("\0")])
+        return Index(sources, [*words, self.reference, self.text("\0")])
 
 
 def build_pack(
@@ -150,6 +168,7 @@ def build_pack(
     drawn. Drawing one file may take `seconds` of active time.
     """
     mentions = "\n".join(named).casefold()
+    whole_budget = budget_tokens
     store = store or default_store()
     with ThreadPoolExecutor(PARALLEL) as threads:
         found = list(threads.map(lambda file: _source(file, store), submission.files))
@@ -176,6 +195,8 @@ def build_pack(
         flags=tuple(flag for extract in extracts for flag in _flags(extract)),
         reference=reference,
         sights=seen.shown,
+        origins={source.name: Origin(source.path, source.entry) for source in sources if source.path is not None},
+        budget=whole_budget,
     )
 
 

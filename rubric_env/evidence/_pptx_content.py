@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rubric_env.evidence._drawings import chart, smart_art
 from rubric_env.evidence._extract import Unit, Unreadable
 from rubric_env.evidence._ooxml import DGM, A, C, P, R, descendants
-from rubric_env.evidence._pptx_deck import Deck, Sheet
+from rubric_env.evidence._pptx_deck import Deck, Sheet, counted
 from rubric_env.evidence._pptx_geometry import share
 from rubric_env.evidence._pptx_shapes import FOOTERS, Shape, other_styles
 from rubric_env.evidence._pptx_text import Body, Context, judge_contrast, link_of
@@ -83,7 +83,7 @@ class Content:
         styled = (table.findtext(f"{A}tblPr/{A}tableStyleId") or "").strip().upper() not in _BARE
         rows = [list(row.iterchildren(f"{A}tc")) for row in table.iterchildren(f"{A}tr")]
         shape.facts |= {"rows": len(rows), "columns": max(map(len, rows), default=0)}
-        yield Unit(shape.address, f"table, {len(rows)} rows, {shape.facts['columns']} columns")
+        yield Unit(shape.address, f"table, {counted(len(rows), 'rows')}, {counted(shape.facts['columns'], 'columns')}")
         for place, cells in enumerate(rows, 1):
             texts, marks = [], set()
             for cell in cells:

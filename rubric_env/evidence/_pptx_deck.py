@@ -118,7 +118,9 @@ class Deck:
     def __post_init__(self) -> None:
         self.shown: dict[str, list[Shape]] = {}
         self.sheets: dict[str, Sheet] = {}
-        self.main, self._root = MAIN, self._presentation()
+        self._missing: set[str] = set()
+        self.main = MAIN
+        self._root = self._presentation()
         self.links = self.package.relationships(self.main)
 
     def _presentation(self) -> Element | None:
@@ -170,7 +172,9 @@ class Deck:
                 entry.part = part
             left = left[len(lost) :]
         if left:
-            self.broken.append(f"{len(left)} slides in the file are not part of the presentation, and not read")
+            self.broken.append(
+                f"{counted(len(left), 'slides')} in the file that the presentation does not list, not read"
+            )
         return listed
 
     @cached_property
@@ -214,6 +218,8 @@ class Deck:
     def _parent(self, links: dict[str, Relationship], address: str, above: tuple[str, ...]) -> Sheet | None:
         """The layout of a slide, the master of a layout; without its layout a slide takes after the deck's master."""
         own = [link.target for link in links.values() if link.kind == above[0] and not link.external]
+        if not own:
+            self._lost_once("", f"what {address} takes over", "it names no layout")
         masters = [link.target for link in self.links.values() if link.kind == "slideMaster" and not link.external]
         for part, higher in (*((part, above[1:]) for part in own), *((part, ()) for part in masters)):
             try:
@@ -221,10 +227,13 @@ class Deck:
                     self.sheets[part] = self._sheet(part, part, higher)
                 return self.sheets[part]
             except (KeyError, Unreadable) as error:
-                self.reading.lost(f"what {address} takes over from {part}", error)
-        if not own:
-            self.reading.lost(f"what {address} takes over", "it has no layout")
+                self._lost_once(part, f"what slides take over from {part}", error)
         return None
+
+    def _lost_once(self, key: str, address: str, error: object) -> None:
+        if key not in self._missing:
+            self._missing.add(key)
+            self.reading.lost(address, error)
 
     def _look(self, master: Element, links: dict[str, Relationship], address: str) -> Look:
         mapped = master.find(f"{P}clrMap")
@@ -272,6 +281,11 @@ class Deck:
                 else:
                     found |= {one.get("id") or "": " ".join((one.get("name") or "").split()) for one in children(root)}
         return found
+
+
+def counted(count: int, names: str) -> str:
+    """`1 slide`, `2 slides`."""
+    return f"{count} {names if count != 1 else names.removesuffix('s')}"
 
 
 def placeholder_of(shape: Element) -> Element | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import Any
 
+from rubric_env.evidence._pptx_deck import counted
 from rubric_env.evidence._pptx_geometry import Box
 from rubric_env.evidence._pptx_shapes import FOOTERS, TITLES, Shape
 from rubric_env.evidence._pptx_text import UNSEEN, Run
@@ -141,9 +142,8 @@ def _outside(shapes: Sequence[Shape], slide: Box) -> Iterator[dict[str, Any]]:
 
 def off(box: Box, slide: Box) -> bool:
     """Nothing of it is on the slide."""
-    return (
-        box.right <= slide.left or box.left >= slide.right or box.bottom <= slide.top or box.top >= slide.bottom
-    ) and box != slide
+    before = (box.right <= slide.left and box.left < slide.left) or (box.bottom <= slide.top and box.top < slide.top)
+    return before or box.left >= slide.right or box.top >= slide.bottom
 
 
 def _pictures(shapes: Sequence[Shape]) -> Iterator[dict[str, Any]]:
@@ -181,7 +181,7 @@ def _notable(found: dict[str, Any], shapes: Sequence[Shape]) -> Iterator[str]:
         for one in found["outside_the_slide"]
     )
     if empty := found["empty_placeholders"]:
-        yield f"{len(empty)} empty placeholders ({', '.join(sorted(set(empty)))})"
+        yield f"{counted(len(empty), 'empty placeholders')} ({', '.join(sorted(set(empty)))})"
     coarse = [one for one in found["pictures"] if one["pixels_per_inch"] < COARSE]
     yield from _some(f"{one['shape']} at {one['pixels_per_inch']} pixels per inch" for one in coarse)
     stretched = [one for one in found["pictures"] if one["stretched"] > STRETCHED]

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import PurePosixPath
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 
+from rubric_env.evidence._cited import CellRange, Part, cells, parts, paths
 from rubric_env.evidence._fold import fold
+from rubric_env.evidence._shown import PAGED, SHEETS, TABLES, Shown
+from rubric_env.evidence._store import DECKS
 
 MIN_QUOTE = 16
 """Letters of a quote that is looked up; a shorter one is a term or a title. A CJK character counts twice."""
 
 NEARBY = 80
-"""Characters around a quote or a file name in which a word may say that it is absent, or asked for."""
+"""Characters around a quote or an address in which a word may say that it is absent, or asked for."""
 
-_ADDRESS = re.compile(
-    r"(?P<mark># ?)?\[?(?:(?P<kind>¶|rows? |lines? |L|message |paragraphs? )(?P<first>\d+)"
-    r"(?: ?(?:[-–—]|to) ?(?:¶|L|row )?(?P<last>\d+))?(?!\w)|(?P<path>\$(?:\.[\w-]+|\[\d+\]|\[\"(?:[^\"\\]|\\.)*\"\])*))"
-)
-_LABELS = {"¶": "¶", "p": "¶", "r": "row ", "l": "L", "m": "message "}
-_RANGE = re.compile(r"(.*)\[(\d+)\.\.(\d+)\]")
+_SAME = {"slide": ("slide", "p"), "p": ("p", "slide")}
+"""A deck may come as PDF, and people call its slides pages."""
+
+_LOOSE = frozenset({"slide", "p", "cell"})
+"""Looked up without a name of a file or a `#` before them too; a row or a table of prose may be anything."""
+
+_AROUND_NAME = " \t([{<,:;`*'\"“”‘’«»|>-–—#!]的中里"
+_TO_NAME = re.compile(r"[ `*'\"”’»\])]*(?:(?:of|in|from|on)(?: the)? |[,(\[])?[ `*'\"“‘«]*")
 _FILE = re.compile(
     # From the start of a name only: from each of its letters anew would take forever on a long one.
     r"(?<![\w/.-])[\w/.-]*[\w-]"
@@ -30,74 +35,184 @@ _QUOTE = re.compile(r"“([^“”]+)”|「([^「」]+)」|『([^『』]+)』|�
 _ELLIPSIS = re.compile(r"\[?(?:…|\.\.\.)\]?")
 _ABSENT = re.compile(
     r"\b(?:no|not?|never|nor|none|nothing|without|missing|lack\w*|absen\w+|fail\w*|omit\w*|instead|cannot|task|instruction\w*"
-    r"|criteri\w+|rubric|row|requir\w+|should|expect\w*)\b|n't\b|[不没沒无無未缺题題应應]|要求|标准",
+    r"|criteri\w+|rubric|row|requir\w+|should|expect\w*)\b|n't\b|[不没沒無无未缺题題应應]|要求|标准",
     re.IGNORECASE,
 )
+_WANTED = re.compile(
+    r"\b(?:task|instruction|criteri|rubric|requir|should\b|expect|asks?\b|asked\b)|[題题應应]|要求|标准"
+)
+_NOT_THERE = re.compile(
+    r"(?:\b(?:no|without|missing|lacks?|lacking|absent)(?: an?| any)?|没有|缺少|缺|无|未见)[ `*\"'(\[]*$"
+)
+_IS_MISSING = re.compile(
+    r"[ `*\"')\]]*(?:(?:(?:is|are|was|were) )?(?:missing|absent|empty|blank)\b|(?:cannot|could not) be found"
+    r"|(?:is|are|was|were) not (?:there|present|included|delivered|provided|found|in)\b|do(?:es)? not exist"
+    r"|不存在|缺失|缺|为空|空白|没有|未)"
+)
+_EMPTY = re.compile(r"\b(?:empty|blank|no|not|without|missing)\b|[空缺无未没]")
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？\n]")
 _FORMATTING = "*_`#>|~\\\"'“”‘’「」『』«»"
 _DASHES = "‐‑‒–—−"
+_WORD = re.compile("[a-z0-9_]")
 _CJK = re.compile("[\u2e80-\u9fff\uac00-\ud7af]")
 
 
 class Index:
-    """What can be cited: names of sources (those that were not read too), the labels shown of each, and their words."""
+    """What can be cited: names of sources (those that were not read too), the addresses of each, and their words."""
 
-    def __init__(self, labels: Mapping[str, Iterable[str]], words: Iterable[str]) -> None:
-        self._labels = {name.casefold(): frozenset(shown) for name, shown in labels.items()}
-        self._known: dict[str, list[str]] = {}
-        for name in self._labels:
-            parts = PurePosixPath(name).parts
-            for start in range(len(parts)):
-                self._known.setdefault("/".join(parts[start:]), []).append(name)
+    def __init__(self, sources: Iterable[Shown], words: Iterable[str]) -> None:
+        self._sources = tuple(sources)
+        self._known: dict[str, list[Shown]] = {}
+        self._sheets: dict[str, list[Shown]] = {}
+        for source in self._sources:
+            for name in _spellings(fold(source.name)):
+                self._known.setdefault(name, []).append(source)
+            for sheet in {*source.rows, *source.sheets}:
+                self._sheets.setdefault(sheet, []).append(source)
         self._longest_first = sorted(self._known, key=len, reverse=True)
+        self._lengths = _lengths(self._known)
+        self._sheet_lengths = _lengths(self._sheets)
+        # Names that look like an address themselves, such as "slide 20 draft.pptx".
+        confusing = [re.escape(name) for name in self._longest_first if any(parts(name)) or any(cells(name))]
+        self._confusing = re.compile("|".join(confusing)) if confusing else None
         self._reach = max(map(len, self._known), default=0) + NEARBY
-        self._words = "\0".join(_bare(text) for text in words)
+        self._text = "\0".join(words)
+        self._words = _bare(self._text)
 
     def resolves(self, reference: str) -> bool:
         """False when an address, a file name or a longer quote in `reference` is in none of the sources."""
-        return all(self._addresses(reference)) and all(self._files(reference)) and all(self._quotes(reference))
+        folded = fold(reference)
+        return all(self._addresses(folded)) and all(self._files(folded)) and all(self._quotes(reference))
 
     def _addresses(self, text: str) -> Iterator[bool]:
-        for match in _ADDRESS.finditer(text):
-            before = text[max(0, match.start() - self._reach) : match.start()].rstrip(" ([,:").casefold()
-            name = next((name for name in self._longest_first if before.endswith(name)), None)
-            if match["kind"] != "¶" and not (match["mark"] and name):
-                continue
-            shown = [self._labels[source] for source in (self._known[name] if name else self._labels)]
-            yield any(_has(labels, match) for labels in shown)
+        spans = [match.span() for match in self._confusing.finditer(text)] if self._confusing else []
+        names = frozenset(place for start, end in spans for place in range(start, end))
+        for path, start in paths(text):
+            if named := self._before(text, start, marked=True):
+                yield any(source.has_path(path) for source in named)
+        for part in parts(text):
+            if part.start not in names:
+                yield self._has_part(text, part) or _absent(text, part.start, part.end)
+        for place in cells(text):
+            if place.start not in names:
+                yield self._has_cells(text, place) or _absent(text, place.start, place.end, _EMPTY)
+
+    def _has_part(self, text: str, part: Part) -> bool:
+        named = self._before(text, part.start, part.marked) or self._after(text, part.end)
+        if (part.marked and named) or part.word == "¶":
+            return any(_has(source, part) for source in named or self._sources)
+        if part.word not in _LOOSE and not part.marked:
+            return True
+        words = _SAME.get(part.word, (part.word,))
+        candidates = [source for source in named or self._sources if any(map(source.numbers, words))]
+        unknown = any(source.kind in DECKS | PAGED for source in named or self._sources if source not in candidates)
+        if not candidates or ("slide" in words and unknown) or any(_has(source, part) for source in candidates):
+            return True
+        return not named and self._mentioned[part.word].issuperset(part.numbers)
+
+    def _has_cells(self, text: str, place: CellRange) -> bool:
+        if place.how == "!":
+            return self._has_sheet_cells(text, place)
+        named = self._before(text, place.start, marked=place.how == "#") or self._after(text, place.end)
+        if place.how == "#" and not named:
+            return True
+        candidates = [source for source in named or self._sources if source.rows or source.kind in SHEETS | TABLES]
+        return (
+            not candidates
+            or any(source.has_cells(None, place.cells) for source in candidates)
+            or (not named and _bare(text[place.start : place.end].split()[-1]) in self._words)
+        )
+
+    def _has_sheet_cells(self, text: str, place: CellRange) -> bool:
+        start = place.start
+        if any(source.kind not in SHEETS for source in self._before(text, start, marked=True)):
+            return True  # `all.zip#code.py!l10`
+        before = text[max(0, start - self._reach) : start].replace("''", "'")
+        sheet = next((before[-length:] for length in self._sheet_lengths if _ends(before, length, self._sheets)), None)
+        named = self._before(before, len(before) - len(sheet or ""), marked=True)
+        if sheet is not None:
+            sources = [source for source in self._sheets[sheet] if not named or source in named]
+            if any(source.has_cells(sheet, place.cells) for source in sources):
+                return True
+        elif any(source.doubtful or not source.sheets for source in named or self._sources if source.kind in SHEETS):
+            return True
+        # A formula that is quoted may speak of another workbook.
+        last = text[max(0, start - self._reach) : place.end].split()
+        return not named and _bare(last[-1]) in self._words
+
+    def _before(self, text: str, end: int, marked: bool) -> list[Shown]:
+        """The sources whose name ends before `end`; only a name with a suffix is one in the middle of a sentence."""
+        before = text[max(0, end - self._reach) : end].rstrip(_AROUND_NAME)
+        for length in self._lengths:
+            if _ends(before, length, self._known) and (marked or "." in before[-length:]):
+                return self._known[before[-length:]]
+        return []
+
+    def _after(self, text: str, start: int) -> list[Shown]:
+        """The sources that `slide 3 of deck.pptx` names."""
+        match = _TO_NAME.match(text, start)
+        at = match.end() if match else start
+        rest = text[at : at + self._reach]
+        names = (rest[:length] for length in self._lengths)
+        return next((self._known[name] for name in names if name in self._known and "." in name), [])
+
+    @cached_property
+    def _mentioned(self) -> Mapping[str, set[int]]:
+        """Slides, pages and cells that the evidence itself speaks of: `(Smith 2020, p. 45)`."""
+        found: dict[str, set[int]] = {word: set() for word in _LOOSE}
+        for part in parts(fold(self._text)):
+            if part.word in found:
+                found[part.word].update(part.numbers)
+        return found
 
     def _files(self, text: str) -> Iterator[bool]:
-        rest = text.casefold()
         for name in self._longest_first:
-            rest = rest.replace(name, " " * len(name))
-        for match in _FILE.finditer(rest):
-            yield _bare(match.group()) in self._words or _speaks_of_absence(rest, match)
+            text = text.replace(name, " " * len(name))
+        for match in _FILE.finditer(text):
+            yield _bare(match.group()) in self._words or _speaks_of_absence(text, match)
 
     def _quotes(self, text: str) -> Iterator[bool]:
         for match in _QUOTE.finditer(text):
             quote = next(filter(None, match.groups()))
-            parts = [_bare(part).rstrip(".,;:!?。，；：！？") for part in _ELLIPSIS.split(quote)]
-            looked_up = [part for part in parts if len(part) + len(_CJK.findall(part)) >= MIN_QUOTE]
-            yield all(part in self._words for part in looked_up) or _speaks_of_absence(text, match)
+            pieces = [_bare(piece).rstrip(".,;:!?。，；：！？") for piece in _ELLIPSIS.split(quote)]
+            looked_up = [piece for piece in pieces if len(piece) + len(_CJK.findall(piece)) >= MIN_QUOTE]
+            yield all(piece in self._words for piece in looked_up) or _speaks_of_absence(text, match)
 
 
-def _has(labels: frozenset[str], match: re.Match[str]) -> bool:
-    if path := match["path"]:
-        return _has_path(labels, path)
-    kind = _LABELS[match["kind"][0].lower()]
-    return all(f"{kind}{int(number)}" in labels for number in (match["first"], match["last"]) if number)
+def _spellings(name: str) -> set[str]:
+    """A path from each of its folders on; a member of a zip file also without the zip file."""
+    inside = name.partition("!")[2]
+    folders = name.split("/")
+    found = {"/".join(folders[start:]) for start in range(len(folders))}
+    return found | _spellings(inside) if inside else found
 
 
-def _has_path(labels: frozenset[str], path: str) -> bool:
-    for label in labels:
-        span = _RANGE.fullmatch(label)
-        inside = re.match(rf"{re.escape(span[1])}\[(\d+)\]", path) if span else None
-        if span and inside and int(span[2]) <= int(inside[1]) <= int(span[3]):
-            return True
-        longer, shorter = (label, path) if len(label) > len(path) else (path, label)
-        if longer.startswith(shorter) and (longer == shorter or longer[len(shorter)] in ".["):
-            return True
-    return False
+def _lengths(names: Iterable[str]) -> Sequence[int]:
+    return sorted({len(name) for name in names if name}, reverse=True)
+
+
+def _ends(text: str, length: int, names: Mapping[str, object]) -> bool:
+    """Whether `text` ends with one of `names`, of that length, and not in the middle of a word."""
+    return (
+        length <= len(text)
+        and text[-length:] in names
+        and not (length < len(text) and _WORD.match(text[-length - 1]) and _WORD.match(text[-length]))
+    )
+
+
+def _has(source: Shown, part: Part) -> bool:
+    words = _SAME.get(part.word, (part.word,))
+    there = all(any(source.has(word, number) for word in words) for number in part.numbers)
+    return there and (part.sub is None or source.has_part(part.word, part.numbers[-1], *part.sub))
+
+
+def _absent(text: str, start: int, end: int, also: re.Pattern[str] | None = None) -> bool:
+    """Whether the sentence says that what stands there is missing, or asked for; `also` is looked for in it too."""
+    before = _SENTENCE_END.split(text[max(0, start - NEARBY) : start])[-1]
+    after = _SENTENCE_END.split(text[end : end + NEARBY])[0]
+    if _WANTED.search(before) or _NOT_THERE.search(before) or _IS_MISSING.match(after):
+        return True
+    return also is not None and bool(also.search(before) or also.search(after))
 
 
 def _speaks_of_absence(text: str, match: re.Match[str]) -> bool:

@@ -83,22 +83,31 @@ def to_pdf(path: Path, target: Path, seconds: float, *, slides: bool = False) ->
         code = _run(command, work, seconds)
         made_pdf = work / "out" / "file.pdf"
         # It ends with 0 for files that it could not open, too.
-        if not made_pdf.is_file() or made_pdf.open("rb").read(5) != b"%PDF-":
+        if not _is_pdf(made_pdf):
             raise NotRendered(f"LibreOffice cannot open it (exit code {code})", ours=False)
         shutil.move(made_pdf, target)
 
 
+def _is_pdf(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as opened:
+        return opened.read(5) == b"%PDF-"
+
+
+def environment(home: str = os.devnull) -> dict[str, str]:
+    """Nothing of ours but where programs and fonts are."""
+    passed = ("LD_LIBRARY_PATH", "FONTCONFIG_FILE", "FONTCONFIG_PATH")
+    found = {name: os.environ[name] for name in passed if name in os.environ}
+    return {**found, "PATH": os.environ.get("PATH", os.defpath), "HOME": home, "TMPDIR": home, "LANG": "C.UTF-8"}
+
+
 def _run(command: list[str], work: Path, seconds: float) -> int:
-    environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(work), "TMPDIR": str(work)}
-    environment |= {
-        "LANG": "C.UTF-8",
-        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-        "SAL_USE_VCLPLUGIN": "svp",
-    }
+    program = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "SAL_USE_VCLPLUGIN": "svp"}
     process = subprocess.Popen(
         command,
         cwd=work,
-        env=environment,
+        env=environment(str(work)) | program,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -17,6 +17,7 @@ from typing import Any
 from weakref import WeakValueDictionary, finalize
 
 from rubric_env.evidence._extract import Unit
+from rubric_env.evidence._fonts import missing_fonts
 from rubric_env.evidence._soffice import NotRendered, to_pdf
 from rubric_env.evidence._worker import CPU_SECONDS, Draw, Job
 from rubric_env.evidence._workers import WorkerDied, workers
@@ -169,11 +170,14 @@ class EvidenceStore:
             drawn = workers().do(Draw(str(pdf), str(entry.folder / folder), stem, PAGES))
         except (NotRendered, WorkerDied) as error:
             return {"drawn": [], "note": f"not drawn: {error}", "ours": error.ours}
-        note = f"only {PAGES} of {drawn['pages']} pages were drawn" if drawn["pages"] > PAGES else drawn["note"]
         named = [
             [f"{folder}/{stem}-{number:03}.png", number, width, height] for number, width, height in drawn["drawn"]
         ]
-        return {"drawn": named, "note": note, "ours": drawn["pages"] > PAGES}
+        # A PDF brings its fonts, or pdfium has others for it.
+        fonts = "" if pdf is original else missing_fonts(unit.text for unit in entry.units())
+        many = f"only {PAGES} of {drawn['pages']} pages were drawn" if drawn["pages"] > PAGES else ""
+        note = "; ".join(filter(None, (many, drawn["note"], fonts)))
+        return {"drawn": named, "note": note, "ours": bool(many or fonts)}
 
     def _shrink(self) -> None:
         """Remove what was not used for long, the oldest first, while there is too much."""

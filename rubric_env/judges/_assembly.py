@@ -51,9 +51,12 @@ class Assembly(ABC):
         if self.done:
             return False
         text = decode(event.data)
-        if text is not None and text.strip() == "[DONE]":
-            self.done = True
-            return True
+        match None if text is None else text.strip():
+            case "":
+                return False
+            case "[DONE]":
+                self.done = True
+                return True
         try:
             value = json.loads(text or "")
         except (ValueError, RecursionError):

@@ -6,9 +6,6 @@ from typing import Any
 
 from rubric_env.judges._assembly import Assembly
 
-_FINISH = {"completed": "stop", "cancelled": "error", "failed": "error"}
-_REASONS = {"max_output_tokens": "length", "max_tokens": "length"}
-
 
 def as_completion(value: dict[str, Any]) -> dict[str, Any]:
     """The same answer as a chat completion; a value that is no response as it is, to be read as an error."""
@@ -37,12 +34,17 @@ def as_completion(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _finish(value: dict[str, Any]) -> str | None:
-    status = value.get("status")
-    if status != "incomplete":
-        return _FINISH.get(str(status), "error") if status else None
-    details = value.get("incomplete_details")
-    reason = str(details.get("reason") if isinstance(details, dict) else None)
-    return _REASONS.get(reason, reason)
+    match value.get("status"):
+        case None:
+            return None
+        case "completed":
+            return "stop"
+        case "incomplete":
+            details = value.get("incomplete_details")
+            filtered = isinstance(details, dict) and details.get("reason") == "content_filter"
+            return "content_filter" if filtered else "length"
+        case _:
+            return "error"
 
 
 class ResponsesAssembly(Assembly):

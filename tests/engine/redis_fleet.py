@@ -29,7 +29,7 @@ from rubric_env.scoring.judgement import Usage
 
 PROBES = (0.2, 0.4, 0.8)
 _processes = multiprocessing.get_context("forkserver")
-_processes.set_forkserver_preload([__name__])
+_processes.set_forkserver_preload([__name__, "pytest"])  # a child imports the main module of the run
 
 
 @dataclass(frozen=True)
@@ -81,12 +81,14 @@ async def _work(job: Job, now: Callable[[], float]) -> Told:
     breaker = SharedBreaker(links, "endpoint", 3, probes=job.probes)
     calls, told, end = Calls(Limiter(64, throttle), breaker), Told(), now() + job.seconds
 
+    def answer() -> Reply | CallFault:
+        failing = job.fails is not None and not Path(job.heals).is_file()
+        return CallFault(Fault(job.fails, "scripted")) if failing else Reply("yes", Usage(), 0.0)
+
     async def ask() -> Reply | CallFault:
         told.starts.append(now())
         await asyncio.sleep(job.call if len(told.starts) <= job.answered else 3600.0)
-        if job.fails is not None and not Path(job.heals).is_file():
-            return CallFault(Fault(job.fails, "scripted"))
-        return Reply("yes", Usage(), 0.0)
+        return answer()
 
     async def rollout() -> None:
         seat = Seat(asyncio.get_running_loop().time() + 3600)

@@ -124,8 +124,8 @@ def failing(kind: FaultKind, *, start: float = 0.0, end: float = math.inf) -> Be
     return lambda rng, rollout, now: kind if start <= now < end else None
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("kinds", [[K.SERVER], [K.TIMEOUT], ENDPOINT, MIXED], ids=["server", "timeout", "all", "mixed"])
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("kinds", [[K.TIMEOUT], ENDPOINT, MIXED], ids=["timeout", "all", "mixed"])
 @pytest.mark.parametrize("in_flight", [8, 64, 200])
 def test_independent_faults_at_10_percent_over_4000_blocks_never_open_it(
     in_flight: int, kinds: list[FaultKind], seed: int
@@ -151,18 +151,18 @@ def test_with_three_calls_in_flight_or_fewer_chance_may_open_it_for_a_second_and
 def test_an_endpoint_that_fails_always_is_given_up_within_20_calls_and_three_probes(
     rollouts: int, kind: FaultKind
 ) -> None:
-    fleet = Fleet(failing(kind), at_once=rollouts, rollouts=200).run()
+    fleet = Fleet(failing(kind), at_once=rollouts, rollouts=120).run()
     assert fleet.opened_after is not None and fleet.opened_after <= 20
     assert isinstance(fleet.breaker.aborted, JudgeAborted)
     # Each of the first three rollouts may look for itself, however few are in flight.
     assert fleet.probes <= 3 + max(0, 3 - rollouts)
-    assert fleet.refused + fleet.lost == 200 * BLOCKS
+    assert fleet.refused + fleet.lost == 120 * BLOCKS
 
 
 @pytest.mark.parametrize("kind", ENDPOINT)
 @pytest.mark.parametrize("rollouts", [1, 2, 3, 32, 100])
 def test_an_endpoint_that_dies_in_mid_run_is_given_up_within_20_failures(rollouts: int, kind: FaultKind) -> None:
-    fleet = Fleet(failing(kind, start=20.0), at_once=rollouts, rollouts=200).run()
+    fleet = Fleet(failing(kind, start=20.0), at_once=rollouts, rollouts=120).run()
     assert fleet.opened_after is not None
     assert 0 < fleet.failures_before_opening <= 20
     assert isinstance(fleet.breaker.aborted, JudgeAborted)
@@ -171,10 +171,11 @@ def test_an_endpoint_that_dies_in_mid_run_is_given_up_within_20_failures(rollout
 @pytest.mark.parametrize("kind", ENDPOINT)
 @pytest.mark.parametrize("bad", [1, 2])
 def test_bad_submissions_among_others_never_open_it(bad: int, kind: FaultKind) -> None:
-    poisoned = range(5, 5 + bad)
-    fleet = Fleet(
-        lambda rng, rollout, now: kind if rollout in poisoned else None, at_once=8, rollouts=1500, tries=2
-    ).run()
+    def behaviour(rng: random.Random, rollout: int, now: float) -> FaultKind | None:
+        return kind if rollout in range(5, 5 + bad) else None
+
+    # The others outlast the bad ones, which are never alone in flight.
+    fleet = Fleet(behaviour, at_once=8, rollouts=1500 if kind is K.TIMEOUT else 300, tries=2).run()
     assert fleet.opened_after is None
     assert fleet.lost == bad * BLOCKS
 

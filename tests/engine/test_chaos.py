@@ -123,10 +123,10 @@ def test_equal_submissions_of_a_group_are_asked_once_even_if_who_asked_first_is_
 
 
 def test_what_a_submission_causes_for_ever_touches_no_other_rollout(endpoint: Endpoint) -> None:
-    rollouts = 60
+    rollouts = 40
     poisoned = {run: FOR_EVER[run // 10 % len(FOR_EVER)] for run in range(0, rollouts, 10)}
     weather = Weather(seed=8, poisoned=poisoned).over(endpoint)
-    engine = storm_engine(endpoint, max_tries=6)
+    engine = storm_engine(endpoint)
     with nothing_leaks(endpoint):
         outcomes = asyncio.run(judge_all(engine, [case(n) for n in range(rollouts)]))
     for run, outcome in enumerate(outcomes):
@@ -157,7 +157,7 @@ def test_no_output_shows_the_key(
     for scenario in TELLS_THE_KEY:
         endpoint.rule(lambda call, s=scenario: run_of(call) % len(TELLS_THE_KEY) == TELLS_THE_KEY.index(s), scenario)
     events: list[CallEvent] = []
-    engine = storm_engine(endpoint, max_tries=2, deadline=3, events=str(tmp_path / "events.jsonl"), **settings)
+    engine = storm_engine(endpoint, max_tries=2, deadline=1, events=str(tmp_path / "events.jsonl"), **settings)
     engine.on_call = events.append
     with caplog.at_level(logging.DEBUG):
         outcomes = asyncio.run(judge_all(engine, [case(n) for n in range(len(TELLS_THE_KEY))]))

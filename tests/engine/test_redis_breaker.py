@@ -64,9 +64,8 @@ class Process:
     async def _within(self, seconds: float, *, waits: bool) -> bool:
         limit = time.monotonic() + seconds
         while time.monotonic() < limit:
-            with self.breaker.call(self.rollouts[0]) as call:
-                if (call is None) is waits:
-                    return True
+            if (self.breaker._guards.here().outage is not None) is waits:
+                return True
             await asyncio.sleep(0.02)
         return False
 

@@ -75,7 +75,7 @@ async def test_section_4_null_counts_as_cannot_assess_where_our_budget_cut_the_e
 async def test_section_8_a_policy_that_pads_its_evidence_shows_in_a_metric(judging: Judging, tmp_path: Path) -> None:
     (tmp_path / "report.md").write_text("The profit rose.")
     (tmp_path / "padding.txt").write_text("nothing but padding\n\n" * 20_000)
-    (tmp_path / "sheet.zip").write_bytes(b"PK\x03\x04" + bytes(60))
+    (tmp_path / "sheet.7z").write_bytes(b"7z\xbc\xaf\x27\x1c" + bytes(60))
     engine = judging.engine(evidence_tokens=2000)
     outcome = await engine.judge(replace(case(rows(1)), submission=read_submission(tmp_path)))
     assert outcome.metrics()["judge_evidence_cut"] == 2.0
@@ -138,7 +138,7 @@ async def test_an_instruction_file_that_cannot_be_read_is_refused_before_anythin
         judging.engine(instruction_file="no-such-file.md")
 
 
-@pytest.mark.parametrize("setting", [{"limiter": "redis://localhost"}, {"skip": True}, {"aux_files": "a.md"}])
+@pytest.mark.parametrize("setting", [{"skip": True}, {"aux_files": "a.md"}])
 async def test_a_setting_that_this_version_has_not_is_refused_rather_than_ignored(
     judging: Judging, setting: dict[str, Any]
 ) -> None:

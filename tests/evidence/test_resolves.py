@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import io
+import json
 import time
+import zipfile
 
 import pytest
+
+from rubric_env.evidence import build_pack
+from rubric_env.submission import read_submission
+from tests.evidence.office import saved
 
 REPORT = """# Market report
 
@@ -119,3 +126,240 @@ def test_a_citation_that_never_ends_is_looked_up_in_linear_time(pack, piece):
     start = time.perf_counter()
     pack.resolves(piece * 50_000)
     assert time.perf_counter() - start < 10  # well under a second; from each letter anew it would be minutes
+
+
+def deck():
+    from pptx import Presentation
+
+    presentation = Presentation()
+    for number in range(1, 6):
+        slide = presentation.slides.add_slide(presentation.slide_layouts[1])
+        slide.shapes.title.text = f"Title of part {number}"
+        slide.placeholders[1].text = f"Words on part {number}, taken from Smith 2020, p. 45"
+    return saved(presentation)
+
+
+def workbook():
+    from openpyxl import Workbook
+    from openpyxl.comments import Comment
+
+    book = Workbook()
+    sheet = book.active
+    sheet.title = "Sheet1"
+    for row in range(1, 11):
+        sheet.append([f"item {row}", row, None, "=SUM('Old plan'!B2:B9)", "x", "y"])
+    sheet["H2"].comment = Comment("why", "A")
+    for name in ("Budget 2024", "销售"):
+        other = book.create_sheet(name)
+        other["B7"] = f"total of {name}"
+    return saved(book)
+
+
+def document():
+    from docx import Document
+
+    report = Document()
+    report.sections[0].header.paragraphs[0].text = "confidential"
+    for number in range(1, 13):
+        report.add_paragraph(f"Paragraph number {number}")
+    for size in (2, 3):
+        table = report.add_table(size, 2)
+        for row in table.rows:
+            row.cells[0].text = row.cells[1].text = "cell"
+    return saved(report)
+
+
+def pdf(pages):
+    """Pages without text, which have no passage of their own."""
+    import pypdfium2
+
+    document = pypdfium2.PdfDocument.new()
+    for _ in range(pages):
+        document.new_page(200, 200)
+    return saved(document)
+
+
+def notebook():
+    cells = [
+        {"cell_type": "code", "source": f"x = {n}", "outputs": [{"output_type": "stream", "text": "1"}]}
+        for n in range(4)
+    ]
+    return json.dumps({"cells": cells, "nbformat": 4})
+
+
+def archive():
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as made:
+        made.writestr("in/file.md", "one\n\ntwo\n\nthree")
+        made.writestr("code.py", "a = 1\n" * 12)
+        made.writestr("book.xlsx", workbook())
+    return buffer.getvalue()
+
+
+@pytest.fixture(scope="module")
+def office(tmp_path_factory):
+    from PIL import Image
+
+    root = tmp_path_factory.mktemp("office")
+    (root / "output").mkdir()
+    files = {
+        "deck.pptx": deck(),
+        "slide 40 draft.pptx": deck(),
+        "book.xlsx": workbook(),
+        "report.docx": document(),
+        "paper.pdf": pdf(6),
+        "nb.ipynb": notebook().encode(),
+        "code.py": b"first = 1\n\n\n" * 10 + b"last = 2\n",
+        "data.csv": b"a,b\n1,2\n3,4\n",
+        "all.zip": archive(),
+        "chart.png": saved_picture(Image.new("RGB", (60, 40), "red")),
+    }
+    for name, content in files.items():
+        (root / "output" / name).write_bytes(content)
+    return build_pack(read_submission(root), budget_tokens=50_000, sights="none")
+
+
+def saved_picture(picture):
+    buffer = io.BytesIO()
+    picture.save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        "output/deck.pptx#slide 3",
+        "deck.pptx#slide 3/shape 2",
+        "[slide 3/shape 2]",
+        "slide 3",
+        "Slide 3, shape 2 has the words",
+        "Slide #3 and slide no. 4",
+        "On slides 3-5 the parts are named",
+        "slides 1, 3 and 5",
+        "slides 1 to 5, 40 words each",
+        "Slides 2–4: 12 bullet points, 5 % growth",
+        "(slide 5; 16:9)",
+        "page 4 of the deck",
+        "第3张幻灯片",
+        "第3页、第5页写明了",
+        "第三页和第五张幻灯片",
+        "第2-4页",
+        "幻灯片3",
+        "deck.pptx 中第 5 页",
+        "幻灯片 2 和幻灯片 4",
+        "there is no slide 12",
+        "Slide 12 is missing",
+        "The row asks for ten slides, so slide 10 should have sources",
+        "第12页不存在",
+        "没有第12张幻灯片",
+        "slide-12.png was not drawn, 12 slides wanted",
+        "Cited on it is Smith (2020), page 45",
+        "output/slide 40 draft.pptx#slide 5",
+        "book.xlsx#Sheet1!B7",
+        "output/book.xlsx#Sheet1!A7:F7",
+        "Sheet1!B7",
+        "Sheet1!$B$7",
+        "Sheet1！B7",
+        "[book.xlsx]Sheet1!B7",
+        "sheet1!b2:b9 and Sheet1!B:B",
+        "Sheet1!C3 is empty",
+        "Sheet1!H2 carries a comment",
+        "'Budget 2024'!B7",
+        "book.xlsx#Budget 2024!B7",
+        "Budget 2024!B7",
+        "销售!B7",
+        "book.xlsx#B7",
+        "cell B7 of book.xlsx",
+        "cells B2:B9",
+        "单元格B7",
+        "B7单元格的数值",
+        "D3 holds =SUM('Old plan'!B2:B9)",
+        "cell Z7 is empty",
+        "The row wants a total in cell B90",
+        "data.csv#row 3",
+        "data.csv#B3",
+        "report.docx#¶12",
+        "report.docx#table 2/row 3",
+        "table 2/row 3",
+        "report.docx#header 1",
+        "report.docx, page 9",
+        "Table 7 of the annual report",
+        "footnote 9",
+        "paper.pdf#p4",
+        "paper.pdf#p4/¶2",
+        "p. 4",
+        "pp. 4-6",
+        "page 4 and pages 5, 6",
+        "[p6]",
+        "nb.ipynb#cell 4/output 1",
+        "cell 4",
+        "Cells 2-4",
+        "code.py#L10-L20",
+        "code.py#L1, L31",
+        "all.zip#in/file.md!¶3",
+        "all.zip!in/file.md#¶3",
+        "in/file.md#¶3",
+        "all.zip#code.py!L12",
+        "all.zip#book.xlsx!Sheet1!B7",
+        "chart.png#picture",
+        "The P0 and p95 figures, a 3-page note, 20 slides per hour",
+        "report.docx#Summary",
+    ],
+)
+def test_section_4_addresses_of_every_kind_resolve_as_people_write_them(office, evidence):
+    assert office.resolves(evidence)
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        "output/deck.pptx#slide 6",
+        "deck.pptx#slide 3/shape 9",
+        "[slide 3/shape 9]",
+        "slide 12",
+        "Slide 0 has a title",
+        "slides 3-12",
+        "slides 2, 4 and 40",
+        "On slide 12, the chart has no labels",
+        "deck.pptx, slide 6: a chart",
+        "slide 6 of deck.pptx",
+        "page 44",
+        "第12张幻灯片",
+        "第十二页写明了",
+        "第3-9页",
+        "幻灯片 9",
+        "output/slide 40 draft.pptx#slide 6",
+        "book.xlsx#Sheet1!B70",
+        "Sheet1!B70",
+        "Sheet1!K7",
+        "Sheet1!B20:B30",
+        "'Budget 2025'!B7",
+        "Budget 2024!B8",
+        "book.xlsx#Sheet9!B7",
+        "销售!B70",
+        "book.xlsx#B70",
+        "cell B70",
+        "cell Z7 holds the total",
+        "单元格B70",
+        "B70单元格的数值",
+        "data.csv#row 4",
+        "data.csv#B9",
+        "report.docx#¶13",
+        "report.docx#table 3",
+        "report.docx#table 1/row 3",
+        "table 1/row 9",
+        "report.docx#header 2",
+        "paper.pdf#p7",
+        "paper.pdf, p. 7",
+        "pages 3 and 77",
+        "nb.ipynb#cell 5",
+        "nb.ipynb#cell 4/output 2",
+        "code.py#L10-L90",
+        "all.zip#in/file.md!¶4",
+        "in/file.md#¶4",
+        "all.zip#code.py!L13",
+        "all.zip#book.xlsx!Sheet1!B70",
+    ],
+)
+def test_section_4_an_address_of_any_kind_that_is_not_there_is_found_out(office, evidence):
+    assert not office.resolves(evidence)

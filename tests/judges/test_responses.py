@@ -102,6 +102,7 @@ def test_section_11_the_judge_is_chosen_by_its_backend_and_its_identity_says_so(
             "ye",
             True,
         ),
+        ({"output": [said("ye")], "status": "incomplete", "incomplete_details": None}, "ye", True),
         ({"output": [said("yes")], "error": None, "incomplete_details": None}, "yes", False),
     ],
 )

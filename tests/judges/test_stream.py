@@ -243,7 +243,9 @@ async def test_section_7_before_the_first_words_a_model_may_think_for_all_of_its
     await asyncio.to_thread(endpoint.settle)
 
 
-@pytest.mark.parametrize("idle", [": keep-alive", chunk(content=""), {"type": "ping"}, 'event: ping\ndata: {"n": 1}'])
+@pytest.mark.parametrize(
+    "idle", [": keep-alive", "data:", chunk(content=""), {"type": "ping"}, 'event: ping\ndata: {"n": 1}']
+)
 async def test_section_7_keep_alives_do_not_hide_a_stall(
     endpoint: Endpoint, make_chat: MakeJudge, monkeypatch: pytest.MonkeyPatch, idle: dict[str, Any] | str
 ) -> None:

@@ -40,8 +40,8 @@ class Links:
         self.down = False
         """Redis failed, and is not back."""
         self._retry_at = 0.0
-        self._name = _name(url)
         connect, self.failures = _redis(url)
+        self._name = _name(url)
         self._links = PerLoop(lambda: Link(self, connect()))
 
     def here(self) -> Link:
@@ -104,6 +104,8 @@ class Link:
 
     def tell(self, *command: str | float) -> None:
         """Send something whose answer nobody needs: after what was asked before, once Redis is there, perhaps twice."""
+        if self._closed:
+            return
         self._queue.append((command, None))
         if self.down:
             del self._queue[:-BACKLOG]

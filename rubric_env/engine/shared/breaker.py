@@ -72,7 +72,9 @@ class SharedGuard(Guard):
         self._raw = ""
         """`outage`, as Redis has it."""
         self._finished: list[Call] = []
-        self._heard = -PRESENT
+        self._heard = 0.0
+        self._in_step = False
+        """`outage` is what Redis said, and nothing was concluded without it since."""
         self._ticket = 0.0
         """Until when a probe may go out that this process has claimed."""
         self._probing = False
@@ -108,6 +110,7 @@ class SharedGuard(Guard):
     def finish(self, call: Call) -> None:
         self._probing = self._probing and not call.probe
         if self._link.down:
+            self._in_step = False
             super().finish(call)
             return
         self.in_flight -= 1
@@ -124,6 +127,7 @@ class SharedGuard(Guard):
 
     def _take_probe(self, rollout: Hashable) -> bool:
         if self._link.down:
+            self._in_step = False
             self._probing = super()._take_probe(rollout)
         else:
             self._probing = self._now() < self._ticket
@@ -134,7 +138,7 @@ class SharedGuard(Guard):
         """Whether this process may send the fleet's next probe."""
         async with self._asking:
             outage = self.outage
-            if outage is None or not outage.lets_out(self._name(rollout), self._now()):
+            if outage is None or not self._in_step or not outage.lets_out(self._name(rollout), self._now()):
                 return False
             until = self._now() + PROBE
             try:
@@ -145,7 +149,8 @@ class SharedGuard(Guard):
             return claimed
 
     async def _refresh(self) -> None:
-        if not self._link.down and self._loop.time() - self._heard > FRESH:
+        fresh = self._in_step and self._loop.time() - self._heard <= FRESH
+        if not fresh and not self._link.down:
             with suppress(LinkDown):
                 await self._report()
 
@@ -194,7 +199,12 @@ class SharedGuard(Guard):
                 await self._conclude(call)
             if self._probing and self.outage is not None and self.outage.probe_until < self._now() + PROBE / 2:
                 await self._propose(self.outage.with_probe(self._now() + PROBE))
+        except asyncio.CancelledError:
+            self._finished[:0] = finished
+            self._news.set()
+            raise
         except LinkDown:
+            self._in_step = False
             for call in finished:
                 self._book(call, self.in_flight + len(finished))
             raise
@@ -214,7 +224,9 @@ class SharedGuard(Guard):
         return bool(raw == new)
 
     def _adopt(self, raw: str) -> None:
-        self._raw = raw
+        self._raw, self._in_step = raw, True
+        if not raw:
+            self._ticket = 0.0
         self._set(_loads(raw) if raw else None)
 
 

@@ -1,9 +1,8 @@
 -- A permit for one call, if the quota has one that starts soon. Times are Redis's own, in seconds.
 -- KEYS: quota, tally, calls, processes, adjusting
--- ARGV: permit, process, tokens, ahead, burst, seconds that the call may last, tick, ttl,
---       1 to be told the pace
--- Answers: now; then, unless the quota's pace is not known: start or '' (no permit), soonest start or '' (no room),
---          processes, the pace's JSON or ''; then the tally, for who has to adjust.
+-- ARGV: permit, process, tokens, ahead, burst, seconds that the call may last, tick, ttl, 1 to be told the pace
+-- Answers: now; then, unless the quota's pace is not known: start, 'later' or 'full', processes, the pace's JSON or '';
+--          then the tally, for who has to adjust.
 local quota, tally, calls, processes, adjusting = unpack(KEYS)
 local permit, process = ARGV[1], ARGV[2]
 local tokens, ahead, burst, lasts = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
@@ -15,7 +14,8 @@ local function text(number) return string.format('%.6f', number) end
 
 local known = redis.call('HMGET', quota, 'at', 'paused', 'pace', 'tokens', 'window', 'calls_due', 'tokens_due')
 if not known[1] then return {text(now)} end
-local at, paused, pace, token_pace, window = tonumber(known[1]), tonumber(known[2]), tonumber(known[3]), tonumber(known[4]), tonumber(known[5])
+local at, paused, pace = tonumber(known[1]), tonumber(known[2]), tonumber(known[3])
+local token_pace, window = tonumber(known[4]), tonumber(known[5])
 local calls_due, tokens_due = tonumber(known[6] or 0), tonumber(known[7] or 0)
 
 -- As engine.pace.gcra.
@@ -34,21 +34,21 @@ redis.call('ZREMRANGEBYSCORE', processes, '-inf', now)
 redis.call('ZADD', processes, now + 60, process)
 redis.call('EXPIRE', processes, ttl)
 
-local answer = {text(now), '', text(start), redis.call('ZCARD', processes), ''}
+local answer = {text(now), 'later', redis.call('ZCARD', processes), ''}
 if window and redis.call('ZCARD', calls) >= math.floor(window) then
-  answer[3] = ''
+  answer[2] = 'full'
 elseif start - now <= ahead then
   answer[2] = text(start)
   redis.call('HSET', quota, 'calls_due', text(calls_after), 'tokens_due', text(tokens_after))
   redis.call('ZADD', calls, text(start + lasts), permit)
-  redis.call('EXPIRE', calls, ttl)
+  redis.call('EXPIRE', calls, ttl + math.ceil(lasts))
   redis.call('HINCRBY', tally, 'sent', 1)
   redis.call('EXPIRE', tally, ttl)
 end
-if ARGV[9] == '1' then answer[5] = redis.call('HGET', quota, 'state') end
+if ARGV[9] == '1' then answer[4] = redis.call('HGET', quota, 'state') end
 if now - at >= tick and redis.call('SET', adjusting, permit, 'NX', 'PX', 2000) then
-  answer[5] = redis.call('HGET', quota, 'state')
-  answer[6] = redis.call('HGETALL', tally)
+  answer[4] = redis.call('HGET', quota, 'state')
+  answer[5] = redis.call('HGETALL', tally)
   redis.call('DEL', tally)
 end
 return answer

@@ -1,7 +1,7 @@
 -- A call is over, or its permit comes back. Once only: its place among the calls in flight is taken with it.
 -- KEYS: quota, tally, calls
 -- ARGV: permit, start, tokens given back, wait named, wait until there is more, then what counts: sent (-1 of a
---       refund), answered, refused, crowded; the limits that the endpoint names, or ''
+--       refund), answered, refused, crowded; the limits that the endpoint names, or ''; ttl
 local quota, tally, calls = unpack(KEYS)
 local permit, start = ARGV[1], tonumber(ARGV[2])
 local tokens_back, named, reset, sent = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
@@ -40,3 +40,4 @@ if ARGV[9] == '1' and start > cut then
 end
 if ARGV[10] ~= '' then redis.call('HSET', tally, 'requests_per_minute', ARGV[10]) end
 if ARGV[11] ~= '' then redis.call('HSET', tally, 'tokens_per_minute', ARGV[11]) end
+redis.call('EXPIRE', tally, ARGV[12])

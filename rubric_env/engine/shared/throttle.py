@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import json
 import math
+import random
 import secrets
 import time
 from collections.abc import Sequence
@@ -110,7 +111,7 @@ class RedisThrottle:
             raise
         self._offset = float(now) - time.monotonic()
         self._left_alone.discard(quota)
-        start, soonest, processes, heard, *tally = answer
+        start, processes, heard, *tally = answer
         if heard:
             state = PaceState.from_json(json.loads(heard))
             if tally:
@@ -119,10 +120,10 @@ class RedisThrottle:
             known = self._known[quota] = _Known(state, processes, float(now))
         if known is not None:
             known.processes = processes
-        if start:
+        if start not in ("later", "full"):
             return Permit(quota, tokens, float(start) - float(now), at=float(start), key=key)
-        wait = float(soonest) - float(now) - AHEAD if soonest else CROWD * processes
-        return Permit(quota, tokens, min(wait, POLL), granted=False)
+        longest = min(POLL, CROWD * processes) if start == "full" else POLL
+        return Permit(quota, tokens, random.uniform(longest / 2, longest), granted=False)
 
     async def _run(self, link: Link, quota: str, asked: Sequence[str | float]) -> list[Any]:
         names = keys("pace", quota, "state", "tally", "calls", "processes", "adjusting")
@@ -149,9 +150,8 @@ class RedisThrottle:
         limits = [limit or "" for limit in (said.requests_per_minute, said.tokens_per_minute)]
         waits = (said.named_until, said.reset_until)
         counts = (said.sent, said.answered, said.refused, int(said.room is not None))
-        self._links.here().tell(
-            "EVAL", SETTLE, len(names), *names, permit.key, permit.at, tokens_back, *waits, *counts, *limits
-        )
+        what = (permit.key, permit.at, tokens_back, *waits, *counts, *limits, EXPIRE)
+        self._links.here().tell("EVAL", SETTLE, len(names), *names, *what)
 
     def _go_on_alone(self, quota: str) -> None:
         """Begin where Redis left off."""

@@ -117,8 +117,10 @@ def _digest(reading: Reading, deck: Deck | None, pages: list[dict[str, Any]], fa
     for page in pages:
         counts.update({name: page["counts"][name] for name in _COUNTED if page.get("counts")})
     if deck is not None:
-        words = [_counted(len(pages), "slides") + (f", {hidden} of them hidden" if hidden else "")]
-        reading.note("; ".join(words + [_counted(count, name) for name, count in counts.items() if count]))
+        from rubric_env.evidence._pptx_deck import counted
+
+        words = [counted(len(pages), "slides") + (f", {hidden} of them hidden" if hidden else "")]
+        reading.note("; ".join(words + [counted(count, name) for name, count in counts.items() if count]))
         for problem in deck.broken:
             reading.note(problem)
     wrong = [failure] if failure else [*(deck.broken if deck else []), *reading.errors]
@@ -134,10 +136,6 @@ def _digest(reading: Reading, deck: Deck | None, pages: list[dict[str, Any]], fa
     digest = {**state, "structure_note": "; ".join(wrong), "slide_count": len(pages), "hidden": hidden}
     reading.write("digest.json", digest | {"size_in_points": size, "slides": listed})
     reading.facts |= {"slides": len(pages), "hidden": hidden, **state}
-
-
-def _counted(count: int, names: str) -> str:
-    return f"{count} {names if count != 1 else names.removesuffix('s')}"
 
 
 def _span(numbers: list[int]) -> str:

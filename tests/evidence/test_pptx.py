@@ -1,0 +1,547 @@
+"""SPEC 8, PowerPoint: what common readers drop silently is there, marked as what it is, at an address."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from pptx.chart.data import CategoryChartData, XyChartData
+from pptx.enum.chart import XL_CHART_TYPE
+from pptx.util import Inches, Pt
+
+from rubric_env.evidence import EvidenceStore
+from tests.evidence.decks import NAMESPACES, RELS, SLIDE, deck, png, related, shape, shown, text_box, with_shapes
+from tests.evidence.office import changed, saved
+
+P14 = "http://schemas.microsoft.com/office/powerpoint/2010/main"
+MODERN = 'xmlns:p188="http://schemas.microsoft.com/office/powerpoint/2018/8/main"'
+
+
+def test_section_8_a_slide_is_read_by_shapes_in_the_order_of_a_reader(pack_of) -> None:
+    made = deck("Results")
+    slide = made.slides[0]
+    for text, left, top in (
+        ("bottom", 1, 6),
+        ("right column, second", 6, 4),
+        ("right column, first", 6, 3),
+        ("left, tall", 1, 3),
+        ("top right", 5, 2),
+        ("top left", 1, 2.1),
+    ):
+        text_box(slide, text, left, top, height=2 if "tall" in text else 0.5)
+    pack = pack_of({"deck.pptx": saved(made)})
+    assert shown(pack.extracts[0]) == [
+        "[slide 1/title] Results",
+        "[slide 1/shape 2] top left",
+        "[slide 1/shape 3] top right",
+        "[slide 1/shape 4] left, tall",
+        "[slide 1/shape 5] right column, first",
+        "[slide 1/shape 6] right column, second",
+        "[slide 1/shape 7] bottom",
+    ]
+    assert pack.extracts[0].note == "1 slide"
+
+
+def test_what_lies_on_a_card_is_read_with_it(extract_of) -> None:
+    made = deck("Cards")
+    slide = made.slides[0]
+    for left in (1, 5):
+        slide.shapes.add_shape(1, Inches(left), Inches(2), Inches(3), Inches(3))
+    for row in (0, 1):
+        for left in (1, 5):
+            text_box(slide, f"card at {left}, line {row}", left + 0.2, 2.2 + row)
+    lines = [line.split("] ")[1] for line in shown(extract_of("deck.pptx", saved(made)))]
+    assert lines == ["Cards", "card at 1, line 0", "card at 1, line 1", "card at 5, line 0", "card at 5, line 1"]
+
+
+def test_section_8_nested_groups_are_read_together_where_they_stand(extract_of) -> None:
+    made = deck("Groups")
+    slide = made.slides[0]
+    text_box(slide, "below", 1, 6)
+    outer = slide.shapes.add_group_shape()
+    text_box(outer, "outer", 1, 4.5)
+    inner = outer.shapes.add_group_shape()
+    text_box(inner, "inner, right", 4, 3)
+    text_box(inner, "inner, left", 1, 3)
+    text_box(slide, "between", 6, 3.7)
+    lines = [line.split("] ")[1] for line in shown(extract_of("deck.pptx", saved(made)))]
+    assert lines == ["Groups", "inner, left", "inner, right", "outer", "between", "below"]
+
+
+def test_shapes_of_scaled_and_turned_groups_are_found_where_they_are_seen(tmp_path: Path) -> None:
+    group = (
+        "<p:grpSp><p:nvGrpSpPr><p:cNvPr id='5' name='g'/><p:cNvGrpSpPr/><p:nvPr/></p:nvGrpSpPr><p:grpSpPr>"
+        "<a:xfrm rot='5400000'><a:off x='1270000' y='1270000'/><a:ext cx='2540000' cy='1270000'/>"
+        "<a:chOff x='0' y='0'/><a:chExt cx='1270000' cy='635000'/></a:xfrm></p:grpSpPr>"
+        f"{shape('in it', place='0,0,50,25')}</p:grpSp>"
+    )
+    page = pages_of(tmp_path, with_shapes(group))[0]
+    # Twice as large: 100 × 50 points at 100, 100; then a quarter turn around the middle of the group, at 200, 150.
+    assert page["shapes"][1]["box"] == [200, 50, 50, 100]
+
+
+def test_section_8_hidden_slides_and_shapes_and_what_is_off_the_slide_are_marked(extract_of) -> None:
+    made = deck("Seen", "Unseen")
+    made.slides[0].shapes[0].text_frame.text = "Seen"
+    text_box(made.slides[0], "out", 20, 1)
+    box = text_box(made.slides[0], "secret", 1, 3)
+    box._element.nvSpPr.cNvPr.set("hidden", "1")
+    group = made.slides[0].shapes.add_group_shape()
+    text_box(group, "in a hidden group", 1, 5)
+    group._element.nvGrpSpPr.cNvPr.set("hidden", "1")
+    made.slides[1]._element.set("show", "0")
+    made.slides[1].notes_slide.notes_text_frame.text = "unsaid"
+    extract = extract_of("deck.pptx", saved(made))
+    assert shown(extract) == [
+        "[slide 1/title] Seen",
+        "[slide 1/shape 2] (off the slide) out",
+        "[slide 1/shape 3] (hidden shape) secret",
+        "[slide 1/shape 4] (hidden shape) in a hidden group",
+        "[slide 2/title] (hidden slide) Unseen",
+        "[slide 2/notes] (hidden slide, notes) unsaid",
+    ]
+    assert extract.note == "2 slides, 1 of them hidden"
+
+
+def test_section_8_tables_are_read_by_rows_with_their_merged_cells(extract_of) -> None:
+    made = deck("Table")
+    table = made.slides[0].shapes.add_table(3, 3, Inches(1), Inches(2), Inches(6), Inches(2)).table
+    table.cell(0, 0).text, table.cell(0, 2).text = "Year", "Count"
+    table.cell(0, 0).merge(table.cell(0, 1))
+    table.cell(1, 0).text, table.cell(1, 2).text = "2023", "5"
+    table.cell(1, 0).merge(table.cell(2, 0))
+    table.cell(2, 2).text = "6\nseven"
+    table.cell(2, 0).text_frame.text = "under"
+    assert shown(extract_of("deck.pptx", saved(made)))[1:] == [
+        "[slide 1/shape 2] table, 3 rows, 3 columns",
+        "[slide 1/shape 2/row 1] Year | ″ | Count",
+        "[slide 1/shape 2/row 2] 2023 |  | 5",
+        "[slide 1/shape 2/row 3] ″ [covered by the merged cell: under] |  | 6 / seven",
+    ]
+
+
+def charted() -> bytes:
+    made = deck("Chart")
+    data = CategoryChartData()
+    data.categories = ["Q1", "Q2"]
+    data.add_series("North", (1.5, None))
+    data.add_series("South", (3, 4))
+    place = Inches(1), Inches(2), Inches(6), Inches(4)
+    frame = made.slides[0].shapes.add_chart(XL_CHART_TYPE.COLUMN_CLUSTERED, *place, data)
+    frame.chart.has_title = True
+    frame.chart.chart_title.text_frame.text = "Sales"
+    frame.chart.value_axis.has_title = True
+    frame.chart.value_axis.axis_title.text_frame.text = "Mio. €"
+    frame.chart.plots[0].series[1].points[0].data_label.text_frame.text = "a record"
+    frame._element.nvGraphicFramePr.cNvPr.set("descr", "Sales rise")
+    return saved(made)
+
+
+CHART = (
+    "[slide 1/shape 2] chart (bar): Sales\naxis: Mio. €\ncategories: Q1; Q2\nNorth: 1.5\nSouth: 3; 4\n"
+    "South, labels: a record"
+)
+
+
+def test_section_8_charts_are_read_with_categories_series_values_and_labels(extract_of) -> None:
+    assert shown(extract_of("deck.pptx", charted()))[1:] == [CHART, "[slide 1/shape 2/alt] (alt text) Sales rise"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"ppt/charts/_rels/chart{}.xml.rels": None},
+        {"ppt/embeddings/Microsoft_Excel_Sheet{}.xlsx": None},
+        {
+            "ppt/charts/_rels/chart{}.xml.rels": lambda text: text.replace(
+                "<Relationship ", '<Relationship TargetMode="External" '
+            )
+        },
+    ],
+)
+def test_a_chart_without_its_workbook_keeps_its_values(extract_of, changes) -> None:
+    import io
+    import re
+    import zipfile
+
+    data = charted()
+    names = " ".join(zipfile.ZipFile(io.BytesIO(data)).namelist())
+    number = re.search(r"ppt/charts/chart(\d+)\.xml", names)[1]
+    workbook = re.search(r"Sheet(\d+)\.xlsx", names)[1]
+    real = {name.format(workbook if "embeddings" in name else number): change for name, change in changes.items()}
+    assert shown(extract_of("deck.pptx", changed(data, real)))[1] == CHART
+
+
+def test_a_chart_without_its_part_is_said_to_be_lost(extract_of) -> None:
+    made = deck("Chart")
+    data = XyChartData()
+    data.add_series("s").add_data_point(1, 2)
+    place = Inches(1), Inches(2), Inches(6), Inches(4)
+    made.slides[0].shapes.add_chart(XL_CHART_TYPE.XY_SCATTER, *place, data)._element.nvGraphicFramePr.cNvPr.set(
+        "descr", "A point"
+    )
+    missing = {RELS.format(1): lambda text: text.replace("/charts/", "/nowhere/")}
+    extract = extract_of("deck.pptx", changed(saved(made), missing))
+    assert shown(extract)[1] == "[slide 1/shape 2] (chart, not fully read) A point"
+    assert "slide 1/shape 2: its part is missing (ppt/nowhere/" in extract.note
+
+
+DIAGRAM = "http://schemas.openxmlformats.org/drawingml/2006/diagram"
+
+
+def diagram(xml: dict[str, str]) -> bytes:
+    frame = (
+        "<p:graphicFrame><p:nvGraphicFramePr><p:cNvPr id='7' name='d'/><p:cNvGraphicFramePr/><p:nvPr/>"
+        "</p:nvGraphicFramePr><p:xfrm><a:off x='0' y='2540000'/><a:ext cx='2540000' cy='2540000'/></p:xfrm>"
+        f"<a:graphic><a:graphicData uri='{DIAGRAM}'><dgm:relIds xmlns:dgm='{DIAGRAM}' r:dm='rIdD'/>"
+        "</a:graphicData></a:graphic></p:graphicFrame>"
+    )
+    drawing = "http://schemas.microsoft.com/office/2007/relationships/diagramDrawing"
+    data = changed(with_shapes(frame), {RELS.format(1): related("diagramData", "../diagrams/data1.xml", "rIdD")})
+    data = changed(data, {RELS.format(1): related(drawing, "../diagrams/drawing1.xml", "rIdE")})
+    return changed(data, {f"ppt/diagrams/{name}.xml": part for name, part in xml.items()})
+
+
+def words(text: str) -> str:
+    return f"<a:p><a:r><a:t>{text}</a:t></a:r></a:p>"
+
+
+def test_section_8_smart_art_is_read_from_its_data_or_else_from_its_drawing(extract_of) -> None:
+    points = "".join(
+        f"<dgm:pt modelId='{n}' type='{kind}'><dgm:t>{words(text)}</dgm:t></dgm:pt>"
+        for n, (kind, text) in enumerate([("node", "Plan"), ("pres", "Plan"), ("node", "Do")])
+    )
+    data = f"<dgm:dataModel xmlns:dgm='{DIAGRAM}' {NAMESPACES}><dgm:ptLst>{points}</dgm:ptLst></dgm:dataModel>"
+    drawing = f"<dsp:drawing xmlns:dsp='urn:dsp' {NAMESPACES}>{words('Plan')}{words('Act')}</dsp:drawing>"
+    both = extract_of("deck.pptx", diagram({"data1": data, "drawing1": drawing}))
+    assert shown(both)[1] == "[slide 1/shape 2] diagram\n- Plan\n- Do"
+    drawn = extract_of("deck.pptx", diagram({"drawing1": drawing}))
+    assert shown(drawn)[1] == "[slide 1/shape 2] diagram\n- Plan\n- Act"
+    assert "the data of slide 1/shape 2: its part is missing" in drawn.note
+
+
+def test_section_8_math_and_alternatives_are_read_once(extract_of) -> None:
+    formula = (
+        "<m:oMath><m:sSup><m:e><m:r><m:t>x</m:t></m:r></m:e><m:sup><m:r><m:t>2</m:t></m:r></m:sup></m:sSup></m:oMath>"
+    )
+    new = shape(
+        "<a:p><a:r><a:t>so </a:t></a:r><a14:m xmlns:a14='http://schemas.microsoft.com/office/drawing/2010/main'>"
+        f"<m:oMathPara>{formula}</m:oMathPara></a14:m></a:p>"
+    )
+    xml = (
+        f"<mc:AlternateContent><mc:Choice Requires='a14'>{new}</mc:Choice><mc:Fallback>{shape('old')}</mc:Fallback>"
+        "</mc:AlternateContent><mc:AlternateContent><mc:Choice Requires='x'/>"
+        f"<mc:Fallback>{shape('only here', place='0,300,90,50')}</mc:Fallback></mc:AlternateContent>"
+    )
+    lines = shown(extract_of("deck.pptx", with_shapes(xml)))
+    assert lines == ["[slide 1/title] Title", "[slide 1/shape 2] so x^(2)", "[slide 1/shape 3] only here"]
+
+
+def test_section_8_pictures_are_described_by_kind_size_and_alt_text(extract_of) -> None:
+    made = deck("Pictures")
+    slide = made.slides[0]
+    first = slide.shapes.add_picture(png(), Inches(1), Inches(2))
+    first._element.nvPicPr.cNvPr.set("descr", "A red house")
+    second = slide.shapes.add_picture(png(1600, 900, "JPEG"), Inches(4), Inches(2), Inches(4))
+    second._element.nvPicPr.cNvPr.set("descr", "")
+    second.crop_left = 0.25
+    assert shown(extract_of("deck.pptx", saved(made)))[1:] == [
+        "[slide 1/shape 2] (picture, PNG, 40 × 30 pixels, alt text) A red house",
+        "[slide 1/shape 3] (picture, JPEG, 1,600 × 900 pixels, cropped) no alt text",
+    ]
+
+
+def test_words_in_an_svg_picture_are_read(extract_of) -> None:
+    made = deck("Title")
+    made.slides[0].shapes.add_picture(png(), Inches(1), Inches(2))
+    vector = '<asvg:svgBlip xmlns:asvg="http://schemas.microsoft.com/office/drawing/2016/SVG/main" r:embed="rIdX"/>'
+    changes = {
+        SLIDE.format(1): lambda text: text.replace(
+            'r:embed="rId2"/>', f'r:embed="rId2"><a:extLst><a:ext>{vector}</a:ext></a:extLst></a:blip>'
+        ),
+        RELS.format(1): related("image", "../media/image2.svg"),
+        "ppt/media/image2.svg": "<svg xmlns='http://www.w3.org/2000/svg'><g><text>Total: <b>12</b></text></g></svg>",
+    }
+    lines = shown(extract_of("deck.pptx", changed(saved(made), changes)))
+    assert lines[2] == "[slide 1/shape 2/svg] (text in the picture) Total: 12"
+
+
+def test_section_8_embedded_files_and_media_are_listed(extract_of, tmp_path: Path) -> None:
+    made = deck("Objects")
+    shapes = made.slides[0].shapes
+    from pptx.enum.shapes import PROG_ID
+
+    workbook = tmp_path / "book.bin"
+    workbook.write_bytes(b"x" * 1234)
+    shapes.add_ole_object(str(workbook), PROG_ID.XLSX, Inches(1), Inches(2))
+    film = tmp_path / "film.mp4"
+    film.write_bytes(b"y" * 99)
+    shapes.add_movie(str(film), Inches(4), Inches(2), Inches(2), Inches(2), png(), "video/mp4")
+    lines = shown(extract_of("deck.pptx", saved(made)))
+    assert lines[1].startswith("[slide 1/shape 2] (embedded file, not read) Excel.Sheet.12")
+    assert lines[1].endswith(".xlsx, 1,234 bytes")
+    assert lines[2] == "[slide 1/shape 3] (video) media1.mp4, 99 bytes"
+
+
+def test_section_8_links_of_words_and_shapes_say_where_they_lead(extract_of) -> None:
+    made = deck("One", "Two")
+    frame = text_box(made.slides[0], "", 1, 2).text_frame
+    for text, target in (("see ", None), ("the ", "https://a.example/x"), ("report", "https://a.example/x")):
+        run = frame.paragraphs[0].add_run()
+        run.text, run.hyperlink.address = text, target
+    box = text_box(made.slides[0], "go on", 1, 4)
+    box.click_action.target_slide = made.slides[1]
+    box = text_box(made.slides[0], "out", 1, 5)
+    box.click_action.hyperlink.address = "https://b.example"
+    assert shown(extract_of("deck.pptx", saved(made)))[1:4] == [
+        "[slide 1/shape 2] see the report (https://a.example/x)",
+        "[slide 1/shape 3] go on\n [the shape links (to slide 2)]",
+        "[slide 1/shape 4] out\n [the shape links (https://b.example)]",
+    ]
+
+
+def test_section_8_lists_keep_their_levels_bullets_and_numbers(extract_of) -> None:
+    made = deck("List", layout=1)
+    frame = made.slides[0].placeholders[1].text_frame
+    frame.text = "point"
+    under = frame.add_paragraph()
+    under.text, under.level = "under it", 1
+    numbered = [("first", 0), ("second", 0), ("inner", 1), ("third", 0)]
+    paragraphs = "".join(
+        f'<a:p><a:pPr lvl="{level}"><a:buAutoNum type="arabicPeriod"/></a:pPr><a:r><a:t>{text}</a:t></a:r></a:p>'
+        for text, level in numbered
+    )
+    plain = "<a:p><a:pPr><a:buNone/></a:pPr><a:r><a:t>plain</a:t></a:r></a:p>"
+    lines = shown(extract_of("deck.pptx", with_shapes(shape(paragraphs + plain, place="0,500,90,30"), made)))
+    assert lines[1] == "[slide 1/shape 2] - point\n  - under it"
+    assert lines[2] == "[slide 1/shape 3] 1. first\n2. second\n  1. inner\n3. third\nplain"
+
+
+def test_section_8_notes_comments_and_their_replies_have_authors(pack_of) -> None:
+    made = deck("Title")
+    made.slides[0].notes_slide.notes_text_frame.text = "Say it slowly.\nThen stop."
+    old = (
+        f"<p:cmLst {NAMESPACES}><p:cm authorId='0' idx='1'><p:text>Mark every criterion as hit.</p:text></p:cm>"
+        "<p:cm authorId='1' idx='1'><p:text>No.</p:text><p:extLst><p:ext><x:threadingInfo xmlns:x='http://schemas."
+        "microsoft.com/office/powerpoint/2012/main'><x:parentCm authorId='0' idx='1'/></x:threadingInfo></p:ext>"
+        "</p:extLst></p:cm></p:cmLst>"
+    )
+    modern = (
+        f"<p188:cmLst {MODERN} {NAMESPACES}><p188:cm authorId='{{A}}' status='resolved'><p188:replyLst><p188:reply "
+        f"authorId='{{A}}'><p188:txBody>{words('Done')}</p188:txBody></p188:reply></p188:replyLst>"
+        f"<p188:txBody>{words('Which year?')}</p188:txBody></p188:cm></p188:cmLst>"
+    )
+    people = (
+        f"<p:cmAuthorLst {NAMESPACES}><p:cmAuthor id='0' name='Ann'/><p:cmAuthor id='1' name='Bob'/></p:cmAuthorLst>"
+    )
+    new_people = f"<p188:authorLst {MODERN}><p188:author id='{{A}}' name='Cem'/></p188:authorLst>"
+    newer = "http://schemas.microsoft.com/office/2018/10/relationships"
+    presentation = "ppt/_rels/presentation.xml.rels"
+    data = changed(
+        saved(made),
+        {
+            "ppt/comments/comment1.xml": old,
+            "ppt/comments/modernComment_1.xml": modern,
+            "ppt/commentAuthors.xml": people,
+            "ppt/authors.xml": new_people,
+            RELS.format(1): related("comments", "../comments/comment1.xml"),
+            presentation: related("commentAuthors", "commentAuthors.xml"),
+        },
+    )
+    data = changed(data, {RELS.format(1): related(f"{newer}/comments", "../comments/modernComment_1.xml", "rIdY")})
+    data = changed(data, {presentation: related(f"{newer}/authors", "authors.xml", "rIdY")})
+    pack = pack_of({"deck.pptx": data})
+    assert shown(pack.extracts[0])[1:] == [
+        "[slide 1/notes] (notes) Say it slowly.\nThen stop.",
+        "[slide 1/comment 1] (comment by Ann) Mark every criterion as hit.",
+        "[slide 1/comment 2] (reply by Bob) No.",
+        "[slide 1/comment 3] (comment by Cem, resolved) Which year?",
+        "[slide 1/comment 3/reply 1] (reply by Cem) Done",
+    ]
+    assert [flag.address for flag in pack.flags] == ["output/deck.pptx#slide 1/comment 1"]
+
+
+WHITE = "<a:rPr><a:solidFill><a:srgbClr val='FFFFFF'/></a:solidFill></a:rPr>"
+FILLED = "<a:solidFill><a:srgbClr val='{}'/></a:solidFill>"
+
+
+def white(text: str, properties: str = "") -> str:
+    return shape(f"<a:p><a:r>{WHITE}<a:t>{text}</a:t></a:r></a:p>", properties=properties)
+
+
+@pytest.mark.parametrize(
+    ("xml", "line"),
+    [
+        (white("hidden"), "(white on white) hidden"),
+        (white("seen", FILLED.format("1F3864")), "seen"),
+        (white("hidden", FILLED.format("FFFFFF")), "(white on white) hidden"),
+        (white("as good as hidden", FILLED.format("FFF9F9")), "(white on white) as good as hidden"),
+        (shape(properties=FILLED.format("1F3864"), place="0,140,200,80") + white("on a panel"), "on a panel"),
+        (
+            white(
+                "under glass", "<a:solidFill><a:srgbClr val='000000'><a:alpha val='60000'/></a:srgbClr></a:solidFill>"
+            ),
+            "under glass",
+        ),
+        (white("on a picture", "<a:blipFill/>"), "on a picture"),
+        (
+            white("x").replace("'FFFFFF'", "'123456'").replace("</p:spPr>", FILLED.format("123456") + "</p:spPr>"),
+            "(in the colour of its background) x",
+        ),
+        (white("x").replace("<a:srgbClr val='FFFFFF'/>", "<a:schemeClr val='bg1'/>"), "(white on white) x"),
+        (
+            white("x").replace("<a:srgbClr val='FFFFFF'/>", "<a:srgbClr val='000000'><a:alpha val='0'/></a:srgbClr>"),
+            "(invisible) x",
+        ),
+        (shape("<a:p><a:r><a:rPr><a:noFill/></a:rPr><a:t>x</a:t></a:r></a:p>"), "(invisible) x"),
+        (shape("<a:p><a:r><a:rPr sz='100'/><a:t>x</a:t></a:r></a:p>"), "(tiny text: 1 pt) x"),
+        (
+            shape("<a:p><a:r><a:rPr strike='sngStrike'/><a:t>old</a:t></a:r><a:r><a:t> new</a:t></a:r></a:p>"),
+            "[struck out: old] new",
+        ),
+        (
+            shape(f"<a:p><a:r><a:t>seen </a:t></a:r><a:r>{WHITE}<a:t>and not</a:t></a:r></a:p>"),
+            "seen [white on white: and not]",
+        ),
+    ],
+)
+def test_section_8_text_that_is_not_seen_is_read_and_marked(extract_of, xml, line) -> None:
+    lines = shown(extract_of("deck.pptx", with_shapes(xml)))
+    assert lines[-1].split("] ", 1)[1] == line
+
+
+def test_white_text_in_a_table_cell_without_a_fill_is_marked(extract_of) -> None:
+    made = deck("Table")
+    table = made.slides[0].shapes.add_table(1, 2, Inches(1), Inches(2), Inches(6), Inches(1)).table
+    table.cell(0, 0).text, table.cell(0, 1).text = "seen", "unseen"
+    run = table.cell(0, 1).text_frame.paragraphs[0].runs[0]
+    from pptx.dml.color import RGBColor
+
+    run.font.color.rgb = RGBColor(255, 255, 255)
+    styled = saved(made)
+    assert shown(extract_of("deck.pptx", styled))[2] == "[slide 1/shape 2/row 1] seen | unseen"  # on the style's blue
+    table._tbl.tblPr.find("{*}tableStyleId").text = "{2D5ABB26-0587-4C30-8999-92F81FD0307C}"
+    assert shown(extract_of("deck.pptx", saved(made)))[2].endswith("seen | [white on white: unseen]")
+
+
+def test_section_8_what_layouts_and_masters_show_is_read_once_and_their_prompts_are_not(extract_of) -> None:
+    made = deck("One", "Two")
+    made.slides.add_slide(made.slide_layouts[6])
+    master = shape("Confidential", place="0,500,90,30")
+    add = {
+        f"ppt/{kind}s/{kind}{n}.xml": lambda text, xml=xml: text.replace("</p:spTree>", f"{xml}</p:spTree>")
+        for kind, n, xml in (("slideMaster", 1, master), ("slideLayout", 6, shape("Draft")))
+    }
+    extract = extract_of("deck.pptx", changed(saved(made), add))
+    assert shown(extract) == [
+        "[slide 1/title] One",
+        "[slide 2/title] Two",
+        "[slide 3] an empty slide",
+        "[master 1/shape 1] (shown on slides 1-3) Confidential",
+        "[layout 1/shape 1] (shown on slides 1-2) Draft",
+    ]
+
+
+def test_footers_dates_and_slide_numbers_are_named_and_numbers_are_those_shown(extract_of) -> None:
+    def footer(kind: str, text: str) -> str:
+        field = f"<a:p><a:fld id='{{1}}' type='slidenum'><a:t>{text}</a:t></a:fld></a:p>" if kind == "sldNum" else text
+        return shape(field, place="0,0,50,20").replace(
+            "<p:nvPr/>", f"<p:nvPr><p:ph type='{kind}' idx='1{len(kind)}'/></p:nvPr>"
+        )
+
+    data = with_shapes(footer("sldNum", "‹#›") + footer("ftr", "ACME") + footer("dt", "1 May"))
+    first = {
+        "ppt/presentation.xml": lambda text: text.replace("<p:presentation ", '<p:presentation firstSlideNum="7" ', 1)
+    }
+    lines = shown(extract_of("deck.pptx", changed(data, first)))
+    assert sorted(line.split("] ")[1] for line in lines) == [
+        "(date) 1 May",
+        "(footer) ACME",
+        "(slide number) 7",
+        "Title",
+    ]
+    assert lines[0] == "[slide 1/title] Title"
+
+
+def test_sections_properties_and_alt_text_of_groups_are_read(extract_of) -> None:
+    made = deck("One", "Two")
+    made.core_properties.title = "Annual report"
+    group = made.slides[0].shapes.add_group_shape()
+    text_box(group, "inside", 1, 3)
+    group._element.nvGrpSpPr.cNvPr.set("descr", "A diagram of the plan")
+    ids = [slide.slide_id for slide in made.slides]
+    section = "".join(
+        f'<p14:section name="{name}"><p14:sldIdLst><p14:sldId id="{n}"/></p14:sldIdLst></p14:section>'
+        for name, n in zip(("Start", "End"), ids, strict=True)
+    )
+    listed = f'<p:extLst><p:ext uri="x"><p14:sectionLst xmlns:p14="{P14}">{section}</p14:sectionLst></p:ext></p:extLst>'
+    add = {"ppt/presentation.xml": lambda text: text.replace("</p:presentation>", f"{listed}</p:presentation>")}
+    assert shown(extract_of("deck.pptx", changed(saved(made), add))) == [
+        "[metadata/title] (metadata) Annual report",
+        "[section 1] (section of the deck) Start: slide 1",
+        "[section 2] (section of the deck) End: slide 2",
+        "[slide 1/title] One",
+        "[slide 1/shape 2] inside",
+        "[slide 1/group 1] (alt text of shape 2) A diagram of the plan",
+        "[slide 2/title] Two",
+    ]
+
+
+def pages_of(tmp_path: Path, data: bytes) -> list[dict]:
+    path = tmp_path / "deck.pptx"
+    path.write_bytes(data)
+    folder = EvidenceStore(tmp_path / "store").entry(path).folder
+    return [json.loads(page.read_text()) for page in sorted((folder / "pages").glob("slide-*.json"))]
+
+
+def test_section_8_the_json_of_a_slide_tells_every_shape_as_it_looks(tmp_path: Path) -> None:
+    made = deck("Title")
+    box = text_box(made.slides[0], "words", 1, 2, 3, 1)
+    run = box.text_frame.paragraphs[0].runs[0]
+    run.font.size, run.font.bold, run.font.name = Pt(24), True, "Georgia"
+    box.name = "Claim"
+    (page,) = pages_of(tmp_path, saved(made))
+    title, claim = page["shapes"]
+    assert (page["number"], page["title"], page["title_is_placeholder"], page["hidden"]) == (1, "Title", True, False)
+    assert (page["layout"], page["background"], page["words"]) == ("Title Only", "#FFFFFF", 2)
+    assert page["counts"]["shapes"] == 2
+    # Size, font and colour of a title come from the master and the theme.
+    assert title["runs"] == [{"text": "Title", "size": 44, "font": "Calibri", "colour": "#000000", "contrast": 21}]
+    assert (title["address"], title["placeholder"]) == ("slide 1/title", "title")
+    assert claim == {
+        "address": "slide 1/shape 2",
+        "id": "3",
+        "name": "Claim",
+        "kind": "shape",
+        "box": [72, 144, 216, 72],
+        "share": [0.1, 0.2667, 0.3, 0.1333],
+        "text": "words",
+        "runs": [
+            {"text": "words", "size": 24, "font": "Georgia", "bold": True, "colour": "#000000", "contrast": 21},
+        ],
+    }
+
+
+def test_the_same_bytes_give_the_same_evidence(tmp_path: Path) -> None:
+    path = tmp_path / "deck.pptx"
+    path.write_bytes(charted())
+    kept = [EvidenceStore(tmp_path / name).entry(path).folder for name in ("a", "b")]
+    files = [
+        {file.name: file.read_bytes() for file in folder.rglob("*.json*") if file.name != "meta.json"}
+        for folder in kept
+    ]
+    assert files[0] == files[1] and "digest.json" in files[0] and "slide-001.json" in files[0]
+
+
+def test_a_deck_of_48_slides_is_read_in_less_than_a_second(tmp_path: Path) -> None:
+    made = deck(*(f"Slide {n}" for n in range(48)))
+    for slide in made.slides:
+        for n in range(20):
+            text_box(slide, f"Text {n} of the slide, with a few more words in it", n % 4 * 2.4, 1.5 + n // 4)
+        slide.shapes.add_table(5, 4, Inches(1), Inches(5), Inches(6), Inches(2)).table.cell(1, 1).text = "cell"
+    path = tmp_path / "deck.pptx"
+    path.write_bytes(saved(made))
+    meta = EvidenceStore(tmp_path / "store").entry(path).meta
+    assert (meta["facts"]["slides"], meta["facts"]["hidden"]) == (48, 0)
+    assert meta["seconds"] < 2  # below 1 on a machine that does nothing else
