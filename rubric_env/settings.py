@@ -106,6 +106,9 @@ class JudgeSettings(BaseModel):
     on_unscored: Literal["mark", "regenerate", "zero", "last"] = "mark"
     limiter: str | None = None
     """URL of a Redis through which processes and machines share one limiter and one breaker; in-process without."""
+    vision: Literal["auto", "on", "off"] = "auto"
+    """Pictures for the judge: "auto", where its endpoint takes them, of what text does not stand for (images, slides,
+    scanned pages); "on", of every page that can be drawn."""
     journal: str | None = None
     """Path of a SQLite file; in memory without."""
     events: str | None = None

@@ -18,10 +18,10 @@ from peers.job import Job
 QUIET = {
     "DEEPEVAL_TELEMETRY_OPT_OUT": "YES",
     "DEEPEVAL_DISABLE_DOTENV": "1",
-    "ERROR_REPORTING": "NO",
+    "CONFIDENT_OPEN_BROWSER": "0",
+    "LITELLM_TELEMETRY": "False",
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     "LITELLM_LOG": "ERROR",
-    "AUTORUBRIC_TELEMETRY": "0",
     "DO_NOT_TRACK": "1",
     "LOGFIRE_SEND_TO_LOGFIRE": "false",
     "OTEL_SDK_DISABLED": "true",

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rubric_env.engine.breaker import Breaker, JudgeAborted
 from rubric_env.engine.calls import Calls
@@ -160,7 +160,7 @@ class JudgeEngine:
             pack = rollout.material.pack
             context = replace(
                 context,
-                evidence_pages=pack.pages,
+                evidence_pages=pack.pages if self._desk.judges.sees else 0,
                 evidence_cut=sum(extract.ours for extract in pack.extracts),
                 injection_suspected=bool(pack.flags),
             )
@@ -221,6 +221,8 @@ class JudgeEngine:
             budget_tokens=budget,
             named=[row.description for row in case.spec],
             reference=case.reference,
+            sights=self._sights(),
+            seconds=self.settings.evidence,
         )
         pack.resolves("")  # builds the index of what can be cited
         brief = Brief.of(
@@ -232,6 +234,12 @@ class JudgeEngine:
             reference=case.reference,
         )
         return Material(pack, brief, self._reuse(case, pack))
+
+    def _sights(self) -> Literal["none", "some", "all"]:
+        """Which pictures are drawn: none for a judge that cannot see them."""
+        if self.settings.vision == "off" or not self.settings.evidence or not self._desk.judges.sees:
+            return "none"
+        return "all" if self.settings.vision == "on" else "some"
 
     def _reuse(self, case: Case, pack: EvidencePack) -> Reuse | None:
         """Everything that a verdict depends on, per row (SPEC 7); the digest is of the evidence as it is shown."""

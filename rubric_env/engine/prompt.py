@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 
 from rubric_env.engine import schema
-from rubric_env.evidence import EvidencePack, estimate_tokens
-from rubric_env.judges.protocol import Prompt
+from rubric_env.evidence import SIGHT_TOKENS, EvidencePack, estimate_tokens
+from rubric_env.judges.protocol import Picture, Prompt
 from rubric_env.rubric import RubricSpec, judge_row
 
 _PROMPTS = Path(__file__).with_name("prompts")
@@ -52,6 +52,7 @@ class Brief:
     nullable: bool
     tokens: int
     """Estimate of what all questions of the rollout share."""
+    pictures: tuple[Picture, ...]
 
     @classmethod
     def of(
@@ -70,7 +71,8 @@ class Brief:
             shared=shared,
             rows={row.id: json.dumps(judge_row(row), ensure_ascii=False) for row in spec},
             nullable=pack.ours,
-            tokens=estimate_tokens(system) + estimate_tokens(shared),
+            tokens=estimate_tokens(system) + estimate_tokens(shared) + SIGHT_TOKENS * len(pack.sights),
+            pictures=tuple(Picture(sight.address, sight.path) for sight in pack.sights),
         )
 
     def prompt(self, ids: Sequence[str]) -> Prompt:
@@ -98,6 +100,7 @@ class Brief:
             schema=schema.strict_schema(rows, self.nullable),
             loose_schema=schema.loose_schema(rows, self.nullable),
             tokens=self.tokens + estimate_tokens(asked) + estimate_tokens(contract_json),
+            pictures=self.pictures,
         )
 
 

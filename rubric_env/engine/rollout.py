@@ -291,6 +291,8 @@ class Rollout:
         else:
             reading = read_reply(reply, rows, material.pack)
         self._sheet.faults.update(reading.failed)
+        for row in reading.failed:
+            self._sheet.standing.pop(row, None)
         self._sheet.last.update({row: doubt.fault for row, doubt in reading.doubts.items()})
         self._sheet.standing.update({row: d.stands for row, d in reading.doubts.items() if d.stands is not None})
         await self._settle(reading.accepted, material.reuse)

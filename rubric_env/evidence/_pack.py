@@ -21,7 +21,7 @@ from rubric_env.evidence._flags import Flag, find_flags, suspicious
 from rubric_env.evidence._resolve import Index
 from rubric_env.evidence._shown import Shown, shown
 from rubric_env.evidence._sights import MOST, TOKENS, Sight, Sights, look
-from rubric_env.evidence._store import Entry, EvidenceStore, TooLarge, default_store
+from rubric_env.evidence._store import Entry, EvidenceStore, Picture, TooLarge, default_store
 from rubric_env.evidence._tokens import estimate_tokens
 from rubric_env.evidence.kinds import NotRead, kind_of, registry
 from rubric_env.evidence.kinds.text import paragraphs
@@ -48,7 +48,7 @@ ERRORS_SHOWN = 5
 UNNAMED_SHARE = 0.1
 """Of the budget, kept for files that no row names, so that none of them vanishes."""
 
-_STATUS = {
+STATUS = {
     "read": "read whole",
     "cut": "cut",
     "same": "not repeated",
@@ -56,6 +56,8 @@ _STATUS = {
     "unreadable": "cannot be read",
     "empty": "nothing in it can be seen",
 }
+Level = Literal["structure", "pages", "cut", "unreadable"]
+
 # What the policy can bring about itself. Any other failure to open a file that the walk has seen is the machine's.
 _POLICY_ERRORS = frozenset({EACCES, EPERM, ELOOP, ENOTDIR, EINVAL})
 _MESSAGE = re.compile(r"^\[message (\d+)\] ", re.MULTILINE)
@@ -64,10 +66,11 @@ _POLICY_MESSAGE = re.compile(r"(?:assistant|text)\b")
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a source was read: the delivered file, and what was extracted of it where a worker process read it."""
+    """Where a source was read: the delivered file, and what a worker process extracted and drew of it."""
 
     path: Path
     entry: Entry | None = None
+    pictures: tuple[Picture, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,19 @@ class EvidencePack:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of everything shown; no fence marker goes into it, so that one can be made from it."""
-        return hashlib.sha256(self.text("\0").encode()).hexdigest()
+        shown = hashlib.sha256(self.text("\0").encode())
+        for sight in self.sights:
+            shown.update(f"\0{sight.address}\0".encode() + sight.path.read_bytes())
+        return shown.hexdigest()
+
+    def level(self, extract: Extract) -> Level:
+        """How far a source was read: `pages` when it was drawn too."""
+        origin = self.origins.get(extract.same_as or extract.name)
+        if origin and origin.pictures:
+            return "pages"
+        if extract.status in ("unreadable", "unsupported"):
+            return "unreadable"
+        return "cut" if extract.status == "cut" else "structure"
 
     @cached_property
     def tokens(self) -> int:
@@ -195,7 +210,11 @@ def build_pack(
         flags=tuple(flag for extract in extracts for flag in _flags(extract)),
         reference=reference,
         sights=seen.shown,
-        origins={source.name: Origin(source.path, source.entry) for source in sources if source.path is not None},
+        origins={
+            source.name: Origin(source.path, source.entry, seen.drawn.get(source.name, ()))
+            for source in sources
+            if source.path is not None
+        },
         budget=whole_budget,
     )
 
@@ -278,7 +297,7 @@ def _once(sources: Sequence[_Source], mentions: str) -> list[_Source]:
     for source in sorted(sources, key=lambda source: not _mentioned(source.name, mentions)):
         if source.path is not None and source.size and alike[source.size] > 1:
             with suppress(OSError):
-                original = shown.setdefault((source.path.suffix, _sha256(source.path)), source.name)
+                original = shown.setdefault((source.path.suffix, sha256(source.path)), source.name)
                 if original != source.name:
                     same[source.name] = original
     return [_repeated(source, same[source.name]) if source.name in same else source for source in sources]
@@ -287,10 +306,11 @@ def _once(sources: Sequence[_Source], mentions: str) -> list[_Source]:
 def _repeated(source: _Source, original: str) -> _Source:
     note = f"the same bytes as {_quoted(original)}: see there"
     extract = Extract(kind=source.kind, status="same", note=note, same_as=original)
-    return replace(source, weight=0, read=lambda _: extract)
+    return replace(source, weight=0, read=lambda _: extract, entry=None)
 
 
-def _sha256(path: Path) -> str:
+def sha256(path: Path) -> str:
+    """Of a delivered file as it is now. Raises OSError."""
     digest = hashlib.sha256()
     with open_regular(path) as opened:
         while chunk := opened.read(2**20):
@@ -359,7 +379,7 @@ def _delivered(submission: Submission) -> str:
 def _described(extract: Extract) -> str:
     ours = " (a limit of ours)" if extract.ours else ""
     note = f": {extract.note}" if extract.note else ""
-    return f"{_quoted(extract.name)}: {extract.kind}, {extract.size:,} bytes, {_STATUS[extract.status]}{ours}{note}"
+    return f"{_quoted(extract.name)}: {extract.kind}, {extract.size:,} bytes, {STATUS[extract.status]}{ours}{note}"
 
 
 def _sections(extract: Extract, marker: str) -> Iterator[str]:

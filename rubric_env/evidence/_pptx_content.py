@@ -9,15 +9,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rubric_env.evidence._drawings import chart, smart_art
+from rubric_env.evidence._embedded import BYTES, read_embedded
 from rubric_env.evidence._extract import Unit, Unreadable
 from rubric_env.evidence._ooxml import DGM, A, C, P, R, descendants
 from rubric_env.evidence._pptx_deck import Deck, Sheet, counted
 from rubric_env.evidence._pptx_geometry import share
+from rubric_env.evidence._pptx_runs import Context, judge_contrast, link_of
 from rubric_env.evidence._pptx_shapes import FOOTERS, Shape, other_styles
-from rubric_env.evidence._pptx_text import Body, Context, judge_contrast, link_of
+from rubric_env.evidence._pptx_text import Body
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
+
+    from rubric_env.evidence._zip import Archive
 
 _CX = "{http://schemas.microsoft.com/office/drawing/2014/chartex}"
 _SVG = "{http://schemas.microsoft.com/office/drawing/2016/SVG/main}"
@@ -29,6 +33,9 @@ _BARE = ("", "{2D5ABB26-0587-4C30-8999-92F81FD0307C}", "{5940675A-B579-460E-94D1
 
 VECTORS = frozenset({"emf", "wmf", "svg", "emz", "wmz"})
 """Drawings, which have no pixels of their own."""
+
+HEAD = 256 * 2**10
+"""Bytes of a picture that tell its size."""
 
 MERGED = "″"
 """Stands in the cells that a merged cell covers."""
@@ -52,7 +59,7 @@ class Content:
             case "diagram":
                 yield from self._diagram(shape)
             case "embedded object":
-                yield Unit(shape.address, self._embedded(shape), "embedded file, not read")
+                yield from self._embedded(shape)
             case "picture":
                 yield from self._picture(shape)
             case "video" | "audio":
@@ -68,7 +75,7 @@ class Content:
         if shape.body is not None:
             text, mark = shape.body.shown(shape.ground)
         else:
-            text, mark = "\n".join(_paragraphs(shape.element)), ""
+            text, mark = "\n".join(paragraphs(shape.element)), ""
         link = link_of(shape.click, self.context).strip()
         text = "\n".join(filter(None, (text, link and f"[the shape links {link}]")))
         if text:
@@ -123,18 +130,20 @@ class Content:
         # What PowerPoint drew of it, which names no diagram that it belongs to: of use where there is one.
         drawings = [link.target for link in self.sheet.links.values() if link.kind == "diagramDrawing"]
         if not lines and len(drawings) == 1:
-            lines = list(_paragraphs(self.deck.package.xml(drawings[0])))
+            lines = list(paragraphs(self.deck.package.xml(drawings[0])))
         yield Unit(shape.address, "\n".join(["diagram", *(f"- {line}" for line in lines)]))
 
-    def _embedded(self, shape: Shape) -> str:
+    def _embedded(self, shape: Shape) -> Iterator[Unit]:
         element = next(descendants(shape.element, f"{P}oleObj"), None)
         if element is None:
             raise Unreadable("its object is missing")
-        kind = " ".join(filter(None, (element.get("progId"), element.get("name"))))
+        kind = " ".join(filter(None, (element.get("progId"), element.get("name")))) or "object"
         link = self.sheet.links.get(element.get(f"{R}id") or "")
-        return (
-            f"{kind or 'object'}: {self._file(link.target, external=link.external) if link else 'its file is missing'}"
-        )
+        file = self._file(link.target, external=link.external) if link else "its file is missing"
+        yield Unit(shape.address, f"{kind}: {file}", "embedded file")
+        if link is not None and not link.external and link.target in self.deck.package:
+            data = self.deck.package.archive.read(link.target, BYTES)
+            yield from read_embedded(data, link.target, shape.address, self.deck.reading)
 
     def _media(self, shape: Shape) -> str:
         properties = shape.element.find(f"*/{P}nvPr")
@@ -184,7 +193,9 @@ class Content:
             return {"kind": "its file is missing", "part": link.target}
         facts: dict[str, Any] = {"kind": suffix.upper() or "unknown format", "part": link.target}
         if suffix not in VECTORS:
-            form, size = _opened(self.deck.package.archive.read(link.target))
+            if link.target not in self.deck.images:
+                self.deck.images[link.target] = _opened(self.deck.package.archive, link.target)
+            form, size = self.deck.images[link.target]
             facts["kind"] = form or f"{facts['kind']} that does not open"
             if size:
                 facts["pixels"] = size
@@ -211,27 +222,34 @@ class Content:
         return self.deck.package.xml(link.target)
 
 
-def rescued(shape: Shape) -> str:
-    """The bare words of a shape that could not be read otherwise."""
-    return "\n".join(_paragraphs(shape.element))
-
-
-def _paragraphs(element: Element) -> Iterator[str]:
+def paragraphs(element: Element) -> Iterator[str]:
+    """The bare text in an element."""
     for paragraph in descendants(element, f"{A}p"):
         if text := "".join(part.text or "" for part in descendants(paragraph, f"{A}t")).strip():
             yield text
 
 
-def _opened(data: bytes) -> tuple[str, list[int]]:
-    """Format and size of a picture, from its head."""
+def rescued(element: Element) -> list[str]:
+    """The words of something broken, whose namespaces may be lost."""
+    texts = (one.text or "" for one in element.iter() if str(one.tag).endswith(("}t", ":t")))
+    return list(paragraphs(element)) or [text for text in texts if text.strip()]
+
+
+def _opened(archive: Archive, part: str) -> tuple[str, list[int]]:
+    """Format and size of a picture, in most from its head alone; empty when it does not open."""
     from PIL import Image
 
     Image.MAX_IMAGE_PIXELS = None  # it is not unpacked
-    try:
-        with Image.open(io.BytesIO(data)) as picture:
-            return picture.format or "", list(picture.size)
-    except Exception:
-        return "", []
+    for data in (archive.head(part, HEAD), b""):
+        try:
+            with Image.open(io.BytesIO(data or archive.read(part))) as picture:
+                return picture.format or "", list(picture.size)
+        except Unreadable:
+            raise
+        except Exception:
+            if len(data) < HEAD:
+                break
+    return "", []
 
 
 def _same(one: str, other: str) -> bool:

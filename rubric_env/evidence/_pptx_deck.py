@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from rubric_env.evidence._extract import Unreadable
-from rubric_env.evidence._ooxml import A, P, Package, R, Relationship, children, descendants
+from rubric_env.evidence._ooxml import A, P, Package, R, Relationship, descendants
+from rubric_env.evidence._pptx_comments import comment_authors
 from rubric_env.evidence._pptx_geometry import Box, Frame, frame, number, points
 from rubric_env.evidence._pptx_look import Look
 
@@ -26,8 +27,8 @@ SLIDES = 1000
 
 _SLIDE_PART = re.compile(r"ppt/slides/slide(\d+)\.xml", re.IGNORECASE)
 _P14 = "{http://schemas.microsoft.com/office/powerpoint/2010/main}"
-_P15 = "{http://schemas.microsoft.com/office/powerpoint/2012/main}"
-_P188 = "{http://schemas.microsoft.com/office/powerpoint/2018/8/main}"
+
+_PREFIXES = {"a": A, "p": P, "r": R}
 
 _FAMILIES = {"ctrTitle": "title", "subTitle": "body", "obj": "body", "": "body"}
 """Placeholders that take after another of the master."""
@@ -93,12 +94,6 @@ class Sheet:
         return [(shape, mark) for shape, mark in found if mark is not None]
 
 
-class Comment(NamedTuple):
-    label: str
-    text: str
-    mark: str
-
-
 @dataclass
 class Entry:
     """One slide in the order of the presentation: its part, and its id there."""
@@ -118,6 +113,7 @@ class Deck:
     def __post_init__(self) -> None:
         self.shown: dict[str, list[Shape]] = {}
         self.sheets: dict[str, Sheet] = {}
+        self.images: dict[str, tuple[str, list[int]]] = {}
         self._missing: set[str] = set()
         self.main = MAIN
         self._root = self._presentation()
@@ -147,6 +143,11 @@ class Deck:
         """What the slide in this place shows as its number."""
         first = self._root.get("firstSlideNum") if self._root is not None else None
         return str(place - 1 + int(number(first, 1)))
+
+    @cached_property
+    def authors(self) -> dict[str, str]:
+        """Of comments, by id."""
+        return comment_authors(self)
 
     @property
     def text_style(self) -> Element | None:
@@ -208,8 +209,8 @@ class Deck:
         try:
             root = self.package.xml(part)
         except Unreadable as error:
-            root = self.package.xml(part, recover=True)
-            self.reading.lost(f"the end of {address}", error)
+            root = _declared(self.package.xml(part, recover=True))
+            self.reading.lost(f"some of {address}", error)
         links = self.package.relationships(part)
         parent = self._parent(links, address, above) if above else None
         look = parent.look if parent else self._look(root, links, address)
@@ -239,48 +240,27 @@ class Deck:
         mapped = master.find(f"{P}clrMap")
         theme = None
         try:
-            theme = self.package.xml(next((link.target for link in links.values() if link.kind == "theme"), ""))
+            named = [link.target for link in links.values() if link.kind == "theme"]
+            if not named:
+                raise Unreadable("it names none")
+            theme = self.package.xml(named[0])
         except (KeyError, Unreadable) as error:
             self.reading.lost(f"the theme of {address}", error)
         return Look(theme, dict(mapped.attrib) if mapped is not None else {})
 
-    def comments(self, sheet: Sheet, address: str) -> Iterator[Comment]:
-        """Of both kinds, with their replies."""
-        count = 0
-        for link in sheet.links.values():
-            if link.kind != "comments" or link.external:
-                continue
-            try:
-                root = self.package.xml(link.target)
-            except (KeyError, Unreadable) as error:
-                self.reading.lost(f"comments of {address}", error)
-                continue
-            for comment in root.iter(f"{P}cm", f"{_P188}cm"):
-                count += 1
-                label = f"{address}/comment {count}"
-                answered = comment.find(f".//{_P15}parentCm") is not None
-                solved = ", resolved" if comment.get("status") == "resolved" else ""
-                said = "reply" if answered else "comment"
-                yield Comment(label, _said(comment), self._by(said, comment) + solved)
-                for place, reply in enumerate(comment.iter(f"{_P188}reply"), 1):
-                    yield Comment(f"{label}/reply {place}", _said(reply), self._by("reply", reply))
 
-    def _by(self, what: str, comment: Element) -> str:
-        author = self._authors.get(comment.get("authorId") or "", "")
-        return f"{what} by {author}" if author else what
-
-    @cached_property
-    def _authors(self) -> dict[str, str]:
-        found: dict[str, str] = {}
-        for link in self.links.values():
-            if link.kind in ("commentAuthors", "authors"):
-                try:
-                    root = self.package.xml(link.target)
-                except (KeyError, Unreadable) as error:
-                    self.reading.lost("the authors of comments", error)
-                else:
-                    found |= {one.get("id") or "": " ".join((one.get("name") or "").split()) for one in children(root)}
-        return found
+def _declared(root: Element) -> Element:
+    """A recovered tree whose writer forgot to declare a namespace, with the names that it meant."""
+    for element in root.iter():
+        for name in [element.tag, *element.attrib] if isinstance(element.tag, str) else ():
+            prefix, colon, rest = name.partition(":")
+            if not colon or prefix not in _PREFIXES:
+                continue
+            if name == element.tag:
+                element.tag = _PREFIXES[prefix] + rest
+            else:
+                element.set(_PREFIXES[prefix] + rest, element.get(name))
+    return root
 
 
 def counted(count: int, names: str) -> str:
@@ -299,11 +279,3 @@ def frame_of(shape: Element) -> Frame | None:
         if (element := shape.find(path)) is not None:
             return frame(element)
     return None
-
-
-def _said(comment: Element) -> str:
-    body = comment.find(f"{_P188}txBody")
-    if body is None:
-        return (comment.findtext(f"{P}text") or "").strip()
-    paragraphs = (descendants(paragraph, f"{A}t", f"{A}br") for paragraph in descendants(body, f"{A}p"))
-    return "\n".join("".join("\n" if t.tag == f"{A}br" else t.text or "" for t in p) for p in paragraphs).strip()

@@ -24,6 +24,9 @@ NESTING_SHAPES = 500
 CUTS = 40
 """Bands within columns within bands …"""
 
+LARGEST = 1e12
+"""A number above it means nothing in a slide, and makes infinities."""
+
 T = TypeVar("T")
 
 
@@ -118,7 +121,7 @@ def number(text: str | None, default: float = 0.0) -> float:
         value = float(text or "")
     except ValueError:
         return default
-    return value if math.isfinite(value) else default
+    return value if abs(value) < LARGEST else default
 
 
 def share(text: str | None, default: float = 0.0) -> float:
@@ -129,7 +132,7 @@ def share(text: str | None, default: float = 0.0) -> float:
 
 def points(text: str | None) -> float | None:
     """A coordinate; None where there is none that makes sense. Zero is one."""
-    value = number(text, math.inf) / POINT
+    value = number(text, LARGEST) / POINT
     return value if abs(value) < FAR else None
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from rubric_env.evidence._pptx_deck import counted
 from rubric_env.evidence._pptx_geometry import Box
+from rubric_env.evidence._pptx_runs import UNSEEN, Run
 from rubric_env.evidence._pptx_shapes import FOOTERS, TITLES, Shape
-from rubric_env.evidence._pptx_text import UNSEEN, Run
 
 SMALL = 10.0
 """Points below which text on a slide is hard to read from a distance."""

@@ -10,10 +10,14 @@ from rubric_env.evidence._ooxml import A, P, children
 from rubric_env.evidence._pptx_deck import Deck, Sheet, frame_of, placeholder_of
 from rubric_env.evidence._pptx_geometry import Box, Matrix, group_matrix, in_reading_order
 from rubric_env.evidence._pptx_look import NOTHING, Colour, Fill
-from rubric_env.evidence._pptx_text import Body, Context, judge_contrast
+from rubric_env.evidence._pptx_runs import Context, judge_contrast
+from rubric_env.evidence._pptx_text import Body
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
+
+LAYERS = 500
+"""Shapes behind a text that are looked at for its ground; it costs the square."""
 
 TITLES = ("title", "ctrTitle")
 FOOTERS = {"dt": "date", "ftr": "footer", "sldNum": "slide number", "hdr": "header"}
@@ -35,7 +39,7 @@ class Shape:
 
     `placeholder` is its type (`title`, `body`, `pic`), empty when it is none. `turned` says that its text does not run
     from left to right. `body` is None for what has no text of its own, `cells` are those of a table once it was read;
-    `facts` end up in the JSON of its slide.
+    `error` is what its text raised when it was read; `facts` end up in the JSON of its slide.
     """
 
     element: Element
@@ -53,6 +57,7 @@ class Shape:
     ink: Box | None = None
     ground: Colour | None = None
     address: str = ""
+    error: Exception | None = None
     facts: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -97,10 +102,13 @@ def read_shapes(deck: Deck, sheet: Sheet, context: Context) -> list[Shape]:
     shapes = list(_walk(sheet.shapes, Matrix(), False, NOTHING, sheet, [0]))
     for shape in flat(shapes):
         text = shape.element.find(f"{P}txBody")
-        if text is not None:
-            shape.body = _body(deck, sheet, shape, text, context)
-            if shape.box is not None and not shape.body.blank:
-                shape.ink = shape.box if shape.turned else shape.body.ink(shape.box)
+        try:
+            if text is not None:
+                shape.body = _body(deck, sheet, shape, text, context)
+                if shape.box is not None and not shape.body.blank:
+                    shape.ink = shape.box if shape.turned else shape.body.ink(shape.box)
+        except Exception as error:
+            shape.error = error
     return shapes
 
 
@@ -158,7 +166,7 @@ def _within(ink: Box, box: Box) -> Box:
 def _ground(area: Box, painted: Sequence[tuple[Box, Fill]], background: Fill) -> Colour | None:
     glass: list[Colour] = []
     ground = background.colour
-    for box, fill in reversed(painted):
+    for box, fill in reversed(painted[-LAYERS:]):
         if not box.holds(area):
             if box.common(area) > 0.05 * area.area:
                 return None
@@ -169,6 +177,9 @@ def _ground(area: Box, painted: Sequence[tuple[Box, Fill]], background: Fill) ->
         else:
             ground = fill.colour
             break
+    else:
+        if len(painted) > LAYERS:
+            return None
     for colour in reversed(glass):
         ground = colour.over(ground) if ground else None
     return ground

@@ -7,17 +7,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rubric_env.evidence._extract import Unit, Unreadable
-from rubric_env.evidence._ooxml import A, P, descendants
-from rubric_env.evidence._pptx_content import Content, rescued
+from rubric_env.evidence._ooxml import P, descendants
+from rubric_env.evidence._pptx_comments import comments
+from rubric_env.evidence._pptx_content import Content, paragraphs, rescued
 from rubric_env.evidence._pptx_deck import Deck, Sheet, placeholder_of
 from rubric_env.evidence._pptx_geometry import Box
 from rubric_env.evidence._pptx_layout import facts, off
 from rubric_env.evidence._pptx_look import Fill, background
+from rubric_env.evidence._pptx_runs import Context, Run, link_of
 from rubric_env.evidence._pptx_shapes import TITLES, Shape, as_read, flat, groups, read_shapes, see
-from rubric_env.evidence._pptx_text import Body, Context, Run, link_of
+from rubric_env.evidence._pptx_text import Body
 
 if TYPE_CHECKING:
-    from lxml.etree import _Element as Element
+    pass
 
 _OFF = ("0", "false")
 _COUNTED = ("picture", "chart", "table", "diagram", "video", "audio", "embedded object")
@@ -49,6 +51,10 @@ class Slide:
         _address(shapes, self.address)
         content = Content(self.deck, self.sheet, self._context)
         said = False
+        if self.sheet.shapes is None and (text := "\n".join(rescued(self.sheet.root))):
+            # What is damaged too much to be a slide may still hold words.
+            said = True
+            yield self._marked(Unit(self.address, text, "not fully read"))
         for shape in shapes:
             for unit in self._of(shape, content):
                 said = True
@@ -59,20 +65,22 @@ class Slide:
         for unit in self._beside():
             said = True
             yield self._marked(unit)
-        measured = facts(shapes, self.deck.size)
-        self.page = self._json(shapes, measured)
         if not said:
             yield self._marked(Unit(self.address, "an empty slide"))
-        elif measured["notable"]:
+        measured = facts(shapes, self.deck.size)
+        self.page = self._json(shapes, measured)
+        if said and measured["notable"]:
             yield self._marked(Unit(f"{self.address}/layout", "; ".join(measured["notable"]), "layout facts"))
 
     def _of(self, shape: Shape, content: Content) -> list[Unit]:
         try:
+            if shape.error is not None:
+                raise shape.error
             return list(content.units(shape))
         except Exception as error:
             # Broken shapes raise anything; the others, and the words of this one, stay.
             self.deck.reading.lost(shape.address, error)
-            text = "\n".join(filter(None, (rescued(shape), shape.alt)))
+            text = "\n".join([*rescued(shape.element), *([shape.alt] if shape.alt else [])])
             return [Unit(shape.address, text, f"{shape.kind}, not fully read")] if text else []
 
     def _together(self, drawn: Sequence[Shape], shapes: Sequence[Shape]) -> Iterator[Unit]:
@@ -101,8 +109,7 @@ class Slide:
                 yield Unit(f"{self.address}/notes", text, "notes")
         except (KeyError, Unreadable) as error:
             self.deck.reading.lost(f"{self.address}/notes", error)
-        for comment in self.deck.comments(self.sheet, self.address):
-            yield Unit(*comment)
+        yield from comments(self.deck, self.sheet, self.address, self.deck.authors)
 
     def _notes(self) -> str:
         part = next((link.target for link in self.sheet.links.values() if link.kind == "notesSlide"), "")
@@ -116,7 +123,7 @@ class Slide:
             mark, text = placeholder_of(shape), shape.find(f"{P}txBody")
             if text is not None and (mark is None or mark.get("type") != "sldNum"):
                 lines += Body(text, [], context).lines()
-        lines += [line for frame in descendants(root, f"{P}graphicFrame") for line in rescued_lines(frame)]
+        lines += [line for frame in descendants(root, f"{P}graphicFrame") for line in paragraphs(frame)]
         return "\n".join(lines)
 
     def _background(self) -> Fill:
@@ -170,12 +177,6 @@ def own_shapes(deck: Deck, sheet: Sheet, context: Context) -> list[Shape]:
         shapes = [shape for shape in read_shapes(deck, sheet, context) if not shape.placeholder]
         deck.shown[sheet.part] = shapes
     return deck.shown[sheet.part]
-
-
-def rescued_lines(frame: Element) -> list[str]:
-    """The cells of a table, or other text in a frame."""
-    paragraphs = ("".join(t.text or "" for t in descendants(p, f"{A}t")) for p in descendants(frame, f"{A}p"))
-    return [text for text in paragraphs if text.strip()]
 
 
 def _address(shapes: Sequence[Shape], address: str) -> None:

@@ -20,6 +20,9 @@ NEARBY = 80
 _SAME = {"slide": ("slide", "p"), "p": ("p", "slide")}
 """A deck may come as PDF, and people call its slides pages."""
 
+_NOT_COUNTED = {"slide": DECKS | {"pdf"}, "p": DECKS | PAGED}
+"""Kinds that may have some although their extract does not number them."""
+
 _LOOSE = frozenset({"slide", "p", "cell"})
 """Looked up without a name of a file or a `#` before them too; a row or a table of prose may be anything."""
 
@@ -39,7 +42,7 @@ _ABSENT = re.compile(
     re.IGNORECASE,
 )
 _WANTED = re.compile(
-    r"\b(?:task|instruction|criteri|rubric|requir|should\b|expect|asks?\b|asked\b)|[題题應应]|要求|标准"
+    r"\b(?:task|instruction|criteri|rubric|requir|should\b|expect|asks?\b|asked\b|wants?\b|needs?\b)|[題题應应]|要求|标准"
 )
 _NOT_THERE = re.compile(
     r"(?:\b(?:no|without|missing|lacks?|lacking|absent)(?: an?| any)?|没有|缺少|缺|无|未见)[ `*\"'(\[]*$"
@@ -104,11 +107,17 @@ class Index:
         if part.word not in _LOOSE and not part.marked:
             return True
         words = _SAME.get(part.word, (part.word,))
-        candidates = [source for source in named or self._sources if any(map(source.numbers, words))]
-        unknown = any(source.kind in DECKS | PAGED for source in named or self._sources if source not in candidates)
-        if not candidates or ("slide" in words and unknown) or any(_has(source, part) for source in candidates):
-            return True
-        return not named and self._mentioned[part.word].issuperset(part.numbers)
+        numbered = False
+        for source in named or self._sources:
+            if not any(map(source.numbers, words)):
+                if source.kind in _NOT_COUNTED.get(part.word, ()):
+                    return True
+            elif _has(source, part):
+                return True
+            else:
+                numbered = True
+        said = not named and not part.marked and self._mentioned[part.word].issuperset(part.numbers)
+        return said or not numbered
 
     def _has_cells(self, text: str, place: CellRange) -> bool:
         if place.how == "!":
@@ -134,7 +143,7 @@ class Index:
             sources = [source for source in self._sheets[sheet] if not named or source in named]
             if any(source.has_cells(sheet, place.cells) for source in sources):
                 return True
-        elif any(source.doubtful or not source.sheets for source in named or self._sources if source.kind in SHEETS):
+        elif any(source.may_have_sheets for source in named or self._sources if source.kind in SHEETS):
             return True
         # A formula that is quoted may speak of another workbook.
         last = text[max(0, start - self._reach) : place.end].split()
@@ -202,8 +211,14 @@ def _ends(text: str, length: int, names: Mapping[str, object]) -> bool:
 
 def _has(source: Shown, part: Part) -> bool:
     words = _SAME.get(part.word, (part.word,))
-    there = all(any(source.has(word, number) for word in words) for number in part.numbers)
-    return there and (part.sub is None or source.has_part(part.word, part.numbers[-1], *part.sub))
+    if not all(any(source.has(word, number) for word in words) for number in part.numbers):
+        return False
+    if part.sub is None:
+        return True
+    counted = [word for word in words if source.numbers(word)]
+    if part.sub[0] == "shape" and "slide" not in counted:
+        return False  # the page of a PDF
+    return all(source.has_part(word, part.numbers[-1], *part.sub) for word in counted)
 
 
 def _absent(text: str, start: int, end: int, also: re.Pattern[str] | None = None) -> bool:

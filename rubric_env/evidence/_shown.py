@@ -14,7 +14,7 @@ from rubric_env.evidence._fold import fold
 
 SHEETS = frozenset({"xlsx", "xlsb", "ods", "xls"})
 TABLES = frozenset({"csv", "tsv"})
-PAGED = frozenset({"pdf", "docx", "doc", "odt", "unknown", "zip"})
+PAGED = frozenset({"pdf", "docx", "doc", "odt", "html", "unknown"})
 """Kinds that have pages; of those that are not counted somebody who opens the file may know better than its text."""
 
 _DENSE = frozenset({"¶", "message"})
@@ -48,7 +48,7 @@ class Cells:
         return cls(match) if match else None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Shown:
     """`labels` are folded and in order; before the one at `gap` others were cut. `counts` says how many slides (as
     `slide`) or pages (as `p`) the file has, `sheets` which sheets. It has more than it shows when it is `cut`, and may
@@ -123,6 +123,11 @@ class Shown:
                     left, right = rows.get(row, (cells.left, cells.right))
                     rows[row] = min(left, cells.left), max(right, cells.right)
         return found
+
+    @property
+    def may_have_sheets(self) -> bool:
+        """Whether it may have sheets that are not known."""
+        return not self.sheets and (self.doubtful or self.cut or not self.rows)
 
     def _meets(self, sheet: str, cells: Cells) -> bool:
         numbers = self._row_numbers[sheet]

@@ -26,11 +26,15 @@ class Sight:
 
 @dataclass(frozen=True, slots=True)
 class Sights:
-    """What is shown, and by file why it is less than all its pages (`ours`: for a failure or cap of ours)."""
+    """What is shown, and by file why it is less than all its pages (`ours`: for a failure or cap of ours).
+
+    `drawn` are all pictures there are, those that this rollout's judge is not shown too.
+    """
 
     shown: tuple[Sight, ...] = ()
     notes: Mapping[str, str] = field(default_factory=dict)
     ours: frozenset[str] = frozenset()
+    drawn: Mapping[str, tuple[Picture, ...]] = field(default_factory=dict)
 
     def noted(self, extract: Extract) -> Extract:
         """The extract that also says what was not drawn."""
@@ -48,15 +52,17 @@ def look(
     Without `everything` only pages that text does not stand for: pictures, slides, PDF pages without text.
     """
     drawn: dict[str, list[Sight]] = {}
+    everything_drawn: dict[str, tuple[Picture, ...]] = {}
     notes: dict[str, str] = {}
     ours: set[str] = set()
     for name, entry in files:
         if not _worth_seeing(entry, everything):
             continue
         drawing = store.pictures(entry, seconds)
+        everything_drawn[name] = tuple(drawing.pictures)
         pages = None if everything else set(entry.meta["facts"].get("textless", ())) or None
         pictures = [picture for picture in drawing.pictures if pages is None or picture.page in pages]
-        drawn[name] = [Sight(f"{name}#{_label(entry.meta['kind'], picture)}", picture.path) for picture in pictures]
+        drawn[name] = [Sight(f"{name}#{picture.label(entry.meta['kind'])}", picture.path) for picture in pictures]
         if drawing.note:
             notes[name] = drawing.note
             ours |= {name} if drawing.ours else set()
@@ -69,7 +75,8 @@ def look(
             few = f"{len(kept[name])} of {len(drawn[name])} pages are shown as pictures"
             notes[name] = "; ".join(filter(None, (notes.get(name), few)))
             ours.add(name)
-    return Sights(tuple(sight for name in drawn for sight in kept[name]), notes, frozenset(ours))
+    shown = tuple(sight for name in drawn for sight in kept[name])
+    return Sights(shown, notes, frozenset(ours), everything_drawn)
 
 
 def _worth_seeing(entry: Entry, everything: bool) -> bool:
@@ -77,12 +84,6 @@ def _worth_seeing(entry: Entry, everything: bool) -> bool:
     if kind in DECKS:
         return True  # one that no reader can open may still be drawn
     return status != "unreadable" and (everything or kind == "image" or bool(facts.get("textless")))
-
-
-def _label(kind: str, picture: Picture) -> str:
-    if kind == "image":
-        return "picture"
-    return f"slide {picture.page}" if kind in DECKS else f"p{picture.page}"
 
 
 def _spread(sights: Sequence[Sight], count: int) -> list[Sight]:

@@ -61,6 +61,11 @@ class Entry:
         return meta
 
     @property
+    def sha256(self) -> str:
+        """Of the file's bytes."""
+        return self.folder.name[:64]
+
+    @property
     def size(self) -> int:
         """Bytes of the passages."""
         path = self.folder / "units.jsonl"
@@ -83,6 +88,12 @@ class Picture:
     page: int
     width: int
     height: int
+
+    def label(self, kind: str) -> str:
+        """The address, in a file of that kind, under which a verdict cites it."""
+        if kind == "image":
+            return "picture"
+        return f"slide {self.page}" if kind in DECKS else f"p{self.page}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,6 +65,15 @@ class Archive:
         self._read += size
         return b"".join(parts)
 
+    def head(self, name: str, size: int) -> bytes:
+        """The first `size` bytes of a member, or all when it has fewer. Raises as `read` does."""
+        info = self._members[_key(name)]
+        try:
+            with self._zip.open(info) as member:
+                return member.read(size)
+        except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, RuntimeError, OSError) as error:
+            raise Unreadable(f"{name} cannot be unpacked ({error})") from None
+
 
 def _key(name: str) -> str:
     return name.replace("\\", "/").lstrip("/").casefold()

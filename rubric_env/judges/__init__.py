@@ -17,7 +17,7 @@ from rubric_env.judges.credentials import (
 from rubric_env.judges.local import LocalJudge
 from rubric_env.judges.pool import JudgePool
 from rubric_env.judges.prices import Price, cost_usd, load_prices
-from rubric_env.judges.protocol import CallFault, Judge, Prompt, RateHints, Reply
+from rubric_env.judges.protocol import CallFault, Judge, Picture, Prompt, RateHints, Reply
 from rubric_env.settings import JudgeSettings, SettingsError
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "JudgePool",
     "LocalJudge",
     "NoCredential",
+    "Picture",
     "Price",
     "Probe",
     "Prompt",

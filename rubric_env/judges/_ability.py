@@ -44,6 +44,11 @@ class Streaming(IntEnum):
 _COMPLAINTS = frozenset({FaultKind.BAD_REQUEST, FaultKind.SERVER, FaultKind.AUTH, FaultKind.UNKNOWN_MODEL})
 _COUNTS = re.compile(r"stream_options|include_usage")
 _STREAM = re.compile(r"\bstream(?:s|ed|ing)?\b|流式", re.IGNORECASE)
+_PICTURES = re.compile(
+    r"image|vision|picture|multi-?modal|content (?:must|should) be a? ?string|expected (?:a )?string|"
+    r"content.{0,40}(?:str type|valid string)|图片|图像|多模态|视觉",
+    re.IGNORECASE,
+)
 _MISSING = re.compile(r"support|implement|allow|permit|verif|enabled|available|支持", re.IGNORECASE)
 
 
@@ -65,8 +70,16 @@ class Ability:
         """The name by which the endpoint knows the cap on output tokens."""
         self.streaming = Streaming.COUNTED
         """The most that was not refused."""
+        self.blind = False
+        """Pictures were refused."""
         self.breaks = False
         """An answer that was to come whole ran out of time, or its connection broke: a stream may save a part."""
+
+    def pictures_refused(self, fault: Fault) -> bool:
+        """Did the endpoint complain of pictures? Then it is shown none from now on."""
+        refused = fault.kind in _COMPLAINTS and _PICTURES.search(fault.detail) is not None
+        self.blind = self.blind or refused
+        return refused
 
     def stream_refused(self, sent: Streaming, fault: Fault) -> bool:
         """Did the endpoint complain of how it was asked to stream? Then it is asked for less from now on."""

@@ -28,8 +28,16 @@ class Format(ABC):
         return {name: value for name in self.sampling_names if (value := getattr(settings, name)) is not None}
 
     @abstractmethod
-    def question(self, system: bytes, user: bytes) -> bytes:
-        """Members of the request's JSON object for two texts, which are JSON strings already."""
+    def question(self, system: bytes, user: bytes | Sequence[bytes]) -> bytes:
+        """Members of the request's JSON object for two texts, which are JSON strings already, or for parts of one."""
+
+    @abstractmethod
+    def text_part(self, text: bytes) -> bytes:
+        """A JSON string as a part of a question with pictures."""
+
+    @abstractmethod
+    def picture_part(self, url: bytes) -> bytes:
+        """A picture as a part, by its data URL."""
 
     @abstractmethod
     def conversation(self, messages: Sequence[Mapping[str, Any]]) -> bytes:
@@ -54,8 +62,15 @@ class ChatFormat(Format):
     sampling_names = ("reasoning_effort", "temperature", "seed", "max_tokens")
     assembly = ChatAssembly
 
-    def question(self, system: bytes, user: bytes) -> bytes:
-        return b'"messages":[{"role":"system","content":%b},{"role":"user","content":%b}]' % (system, user)
+    def question(self, system: bytes, user: bytes | Sequence[bytes]) -> bytes:
+        content = user if isinstance(user, bytes) else b"[%b]" % b",".join(user)
+        return b'"messages":[{"role":"system","content":%b},{"role":"user","content":%b}]' % (system, content)
+
+    def text_part(self, text: bytes) -> bytes:
+        return b'{"type":"text","text":%b}' % text
+
+    def picture_part(self, url: bytes) -> bytes:
+        return b'{"type":"image_url","image_url":{"url":"%b"}}' % url
 
     def conversation(self, messages: Sequence[Mapping[str, Any]]) -> bytes:
         return b'"messages":' + to_json(messages)
@@ -86,8 +101,15 @@ class ResponsesFormat(Format):
     sampling_names = ("reasoning_effort", "temperature", "max_tokens")
     assembly = ResponsesAssembly
 
-    def question(self, system: bytes, user: bytes) -> bytes:
-        return b'"instructions":%b,"input":%b' % (system, user)
+    def question(self, system: bytes, user: bytes | Sequence[bytes]) -> bytes:
+        given = user if isinstance(user, bytes) else b'[{"role":"user","content":[%b]}]' % b",".join(user)
+        return b'"instructions":%b,"input":%b' % (system, given)
+
+    def text_part(self, text: bytes) -> bytes:
+        return b'{"type":"input_text","text":%b}' % text
+
+    def picture_part(self, url: bytes) -> bytes:
+        return b'{"type":"input_image","image_url":"%b"}' % url
 
     def conversation(self, messages: Sequence[Mapping[str, Any]]) -> bytes:
         return b'"input":' + to_json(messages)

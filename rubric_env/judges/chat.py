@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from base64 import b64encode
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -20,7 +21,7 @@ from rubric_env.judges._route import route_to
 from rubric_env.judges.classify import Problem
 from rubric_env.judges.credentials import Credentials, NoCredential
 from rubric_env.judges.prices import load_prices
-from rubric_env.judges.protocol import CallFault, Prompt, RateHints, Reply
+from rubric_env.judges.protocol import CallFault, Picture, Prompt, RateHints, Reply
 from rubric_env.scoring.faults import Fault, FaultKind
 from rubric_env.settings import JudgeSettings
 
@@ -56,6 +57,7 @@ class ChatJudge:
         )
         self._per_timeout = settings.per_timeout
         self._stream = settings.stream
+        self._vision = settings.vision != "off"
         self._credentials = credentials
         self._prices = load_prices(settings.prices)
         self._ability = ability_of(credentials.base_url + self._format.path, self.model)
@@ -69,12 +71,18 @@ class ChatJudge:
         async def work(call: _Call) -> Answer | Problem:
             async with self._ability.visit(timeout) as visit:
                 while True:
-                    mode = visit.mode
+                    mode, seen = visit.mode, prompt.pictures if self.sees else ()
                     call.mode, call.marker = mode.label, prompt.marker if mode is Mode.PLAIN else None
-                    outcome = await self._exchange(self._question(prompt, mode), self._structure(prompt, mode), call)
+                    if seen:
+                        question = await asyncio.to_thread(self._question, prompt, mode, seen)
+                    else:
+                        question = self._question(prompt, mode)
+                    outcome = await self._exchange(question, self._structure(prompt, mode), call)
                     if isinstance(outcome, Answer):
                         visit.answered()
                         return outcome
+                    if seen and self._ability.pictures_refused(outcome.fault):
+                        continue
                     match outcome.remedy:
                         case "lower" | "loosen" if visit.refused(too_complex=outcome.remedy == "loosen"):
                             continue
@@ -104,8 +112,22 @@ class ChatJudge:
 
         return make_client(self._credentials, self._route, self._per_timeout)
 
-    def _question(self, prompt: Prompt, mode: Mode) -> bytes:
+    @property
+    def sees(self) -> bool:
+        """Whether pictures may be shown: until the endpoint refuses one, or `vision` is off."""
+        return self._vision and not self._ability.blind
+
+    def _question(self, prompt: Prompt, mode: Mode, pictures: Sequence[Picture] = ()) -> bytes:
+        """What is asked; reads the files of `pictures`."""
         contract = prompt.contract_plain if mode is Mode.PLAIN else prompt.contract_json
+        if pictures:
+            form = self._format
+            parts = [form.text_part(shared_json(prompt.shared))]
+            for picture in pictures:
+                parts.append(form.text_part(to_json(f"Picture {picture.address}:")))
+                parts.append(form.picture_part(b"data:image/png;base64," + b64encode(picture.path.read_bytes())))
+            parts.append(form.text_part(to_json(f"{prompt.rows}\n{contract}")))
+            return form.question(shared_json(prompt.system), parts)
         # One string of the shared text, which is encoded once a rollout, and the block's own.
         user = shared_json(prompt.shared)[:-1] + to_json(f"\n{prompt.rows}\n{contract}")[1:]
         return self._format.question(shared_json(prompt.system), user)

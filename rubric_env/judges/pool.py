@@ -111,6 +111,11 @@ class JudgePool:
 
         return complete
 
+    @property
+    def sees(self) -> bool:
+        """Whether every member takes pictures."""
+        return all(getattr(member.judge, "sees", False) for member in self._members)
+
     def client(self) -> Any:
         """The HTTP client of the member with the largest weight, for the running loop; the judge if it has none."""
         judge = max(self._members, key=lambda member: member.weight).judge

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 from rubric_env.scoring.faults import Fault
 from rubric_env.scoring.judgement import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A PNG file for a judge that sees, and the address under which a verdict cites it."""
+
+    address: str
+    path: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +40,8 @@ class Prompt:
     loose_schema: Mapping[str, Any]
     tokens: int = 0
     """Estimate of the whole question, for a limit of tokens a minute."""
+    pictures: tuple[Picture, ...] = ()
+    """Shown after `shared`, the same for all blocks of a rollout."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +97,7 @@ class Judge(Protocol):
     """Answers one block. `ask` never raises but for cancellation; `timeout` bounds its whole wall time in seconds.
 
     A judge may also have `endpoint` (for people) and `quota` (a text that judges with the same limits share, without
-    secrets); `identity` stands in for both.
+    secrets), for which `identity` stands in; and `sees`, True while it takes pictures.
     """
 
     model: str

@@ -83,7 +83,7 @@ _NAMES = """429_bare 429_in_words error_in_content 500 502_html html redirect dr
     no_choices empty null_content thought_only refusal content_filter blocked prose missing_row wrong_ids contradiction
     no_level wrong_scale null_hits length fenced"""
 QUICK = [*OWN, *(SCENARIOS[name] for name in _NAMES.split())]
-"""Transient faults that cost no time, and two ways of writing that are no fault at all."""
+"""Transient faults that cost no time, and ways of writing that are none."""
 KEY_REFUSED = [SCENARIOS["401"], SCENARIOS["403"]]
 SLOW = [SCENARIOS[name] for name in ("hang", "trickle", "too_long")]
 """Faults that last until the call's own time is over."""
@@ -91,6 +91,7 @@ _STREAM_NAMES = """429_in_stream 429_midway 500_midway crlf cr cut_anywhere no_d
 IN_STREAM = [SCENARIOS[name] for name in _STREAM_NAMES.split()]
 SLOW_STREAM = [SCENARIOS[name] for name in ("stall", "stall_at_once", "endless_thinking", "keep_alive")]
 """The same of answers that are taken as a stream."""
+HARMLESS = {"fenced", "gb18030", "crlf", "cr", "cut_anywhere", "no_done", "no_finish", "unstreamed"}
 FOR_EVER = [SCENARIOS[name] for name in ("content_filter", "blocked", "refusal", "context_length")]
 """What a submission may cause each time that it is shown."""
 
@@ -152,8 +153,8 @@ class Weather:
         left = self._left.setdefault(key, self._sequence(run, block))
         if not left:
             return SCENARIOS["ok"]
-        self.faults += 1
         scenario = left.pop(0)
+        self.faults += scenario.name not in HARMLESS
         self._timed_out[key] += scenario in self._slow
         return scenario
 

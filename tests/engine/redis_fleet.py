@@ -66,7 +66,7 @@ class Told:
 
 def work(job: Job, tell: Connection) -> None:
     """The process: everything that takes minutes in earnest is shorter here."""
-    link.RETRY = link.TIMEOUT = 0.5
+    link.RETRY = 0.5
     shared_throttle.OVERTIME = shared_breaker.PROBE = shared_breaker.PRESENT = 1.0
     shared_breaker.HELLO = 0.3
     true, monotonic = time.time, time.monotonic

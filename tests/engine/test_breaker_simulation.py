@@ -39,7 +39,7 @@ def seconds(rng: random.Random, kind: FaultKind | None) -> float:
 
 @dataclass
 class Fleet:
-    """Rollouts of eight blocks, `at_once` of them in flight with `concurrency` blocks each; tries are a second apart."""
+    """Rollouts of eight blocks, `at_once` of them in flight, `concurrency` blocks of each; tries are a second apart."""
 
     behaviour: Behaviour
     at_once: int
@@ -162,7 +162,7 @@ def test_an_endpoint_that_fails_always_is_given_up_within_20_calls_and_three_pro
 @pytest.mark.parametrize("kind", ENDPOINT)
 @pytest.mark.parametrize("rollouts", [1, 2, 3, 32, 100])
 def test_an_endpoint_that_dies_in_mid_run_is_given_up_within_20_failures(rollouts: int, kind: FaultKind) -> None:
-    fleet = Fleet(failing(kind, start=20.0), at_once=rollouts, rollouts=120).run()
+    fleet = Fleet(failing(kind, start=10.0), at_once=rollouts, rollouts=200).run()
     assert fleet.opened_after is not None
     assert 0 < fleet.failures_before_opening <= 20
     assert isinstance(fleet.breaker.aborted, JudgeAborted)

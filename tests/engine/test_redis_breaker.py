@@ -311,7 +311,7 @@ def test_off_is_off(redis: RedisServer) -> None:
 def test_section_7_a_dead_endpoint_is_given_up_by_four_processes_within_20_calls_and_three_probes(
     redis: RedisServer,
 ) -> None:
-    told = run(*[Job(redis.url, seconds=2.5, tasks=8, fails=FaultKind.CONNECTION)] * 4)
+    told = run(*[Job(redis.url, seconds=2.0, tasks=8, fails=FaultKind.CONNECTION)] * 4)
     assert {process.aborted for process in told} == {told[0].aborted}
     assert "then 3 probes" in told[0].aborted
     starts = sorted(start for process in told for start in process.starts)
@@ -325,7 +325,7 @@ def test_section_7_one_success_lets_four_processes_go_on_and_nothing_is_lost(
     redis: RedisServer, tmp_path: Path
 ) -> None:
     healed = tmp_path / "healed"
-    job = Job(redis.url, seconds=3.0, fails=FaultKind.SERVER, heals=str(healed), probes=(1.0, 1.0, 1.0))
+    job = Job(redis.url, seconds=2.5, fails=FaultKind.SERVER, heals=str(healed), probes=(1.0, 1.0, 1.0))
     with fleet() as members:
         members.start(job, job, replace(job, skew=3600.0), replace(job, skew=-30.0))
         redis.wait_for("EXISTS", keys("breaker", "endpoint", "outage")[0])

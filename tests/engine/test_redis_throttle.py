@@ -77,18 +77,18 @@ async def until_back(throttle: RedisThrottle) -> None:
 def test_section_7_four_processes_share_a_limit_of_requests_evenly_whatever_their_clocks_say(
     redis: RedisServer,
 ) -> None:
-    job = Job(redis.url, seconds=3.0, tasks=16, limits=Limits(requests_per_minute=6000))
+    job = Job(redis.url, seconds=2.5, tasks=16, limits=Limits(requests_per_minute=6000))
     told = run(job, job, replace(job, skew=3600.0), replace(job, skew=-5.0))
     starts = [start for process in told for start in process.starts]
     assert most_within(2.0, starts) <= 2.0 * 100 + 0.25 * 100 + 5
-    assert len(starts) >= 0.6 * 3 * 100
+    assert len(starts) >= 0.6 * 2.5 * 100
     shares = [len(process.starts) for process in told]
     assert min(shares) >= 0.6 * max(shares), shares
 
 
 def test_section_7_four_processes_share_a_limit_of_tokens(redis: RedisServer) -> None:
     costs = (50, 50, 200, 700)
-    job = Job(redis.url, seconds=2.5, tasks=2, limits=Limits(tokens_per_minute=120_000))
+    job = Job(redis.url, seconds=2.0, tasks=2, limits=Limits(tokens_per_minute=120_000))
     told = run(*(replace(job, tokens=tokens) for tokens in costs))
     starts = [start for process in told for start in process.starts]
     seconds = max(starts) - min(starts)
@@ -117,7 +117,7 @@ def test_section_7_calls_of_a_killed_process_are_in_flight_no_longer_than_they_c
 
 
 def test_section_7_no_call_is_lost_when_redis_is_killed_and_started_again(redis: RedisServer) -> None:
-    job = Job(redis.url, seconds=5.0, limits=Limits(requests_per_minute=3000))
+    job = Job(redis.url, seconds=4.5, limits=Limits(requests_per_minute=3000))
     with fleet() as members:
         members.start(*[job] * 4)
         redis.wait_for("ZCARD", keys("pace", "quota", "processes")[0], answer="4")
@@ -269,7 +269,7 @@ async def test_nothing_stays_behind_for_ever_and_no_name_is_told(redis: RedisSer
     assert len(names) >= 4
     for name in names:
         assert name.startswith("rubric-env:") and "quota" not in name
-        assert 0 < await links.here().ask("TTL", name) <= EXPIRE
+        assert 0 < await links.here().ask("TTL", name) <= EXPIRE + 40
 
 
 async def test_a_thousand_ask_at_once_on_one_connection(links: Links) -> None:

@@ -72,6 +72,14 @@ async def test_section_4_null_counts_as_cannot_assess_where_our_budget_cut_the_e
     assert outcome.fields["judge_evidence_cut"] == 1
 
 
+async def test_section_4_a_row_that_the_judge_gave_up_on_keeps_no_level_of_an_earlier_try(judging: Judging) -> None:
+    judging.endpoint.script("no_level", "null_hits")
+    reply = "\n\n".join(f"Paragraph {n} about the profit of the year and what became of it." for n in range(2000))
+    outcome = await judging(rows(1, **GRADED), reply, evidence_tokens=1000)
+    assert faults(outcome) == {"R01": "cannot_assess"}
+    assert outcome.fields["judge_level_fallback"] == 0
+
+
 async def test_section_8_a_policy_that_pads_its_evidence_shows_in_a_metric(judging: Judging, tmp_path: Path) -> None:
     (tmp_path / "report.md").write_text("The profit rose.")
     (tmp_path / "padding.txt").write_text("nothing but padding\n\n" * 20_000)

@@ -23,7 +23,7 @@ def samples() -> dict[str, bytes]:
         "deck.pptx": deck(),
         "report.docx": report(),
         "book.xlsx": workbook(),
-        "page.html": "<h1>A page</h1><p>It has words: Grüße, 你好, 안녕.</p>".encode(),
+        "page.html": "<h1>The heading of this page</h1><p>It has words: Grüße, 你好, 안녕.</p>".encode(),
         "paper.pdf": paper(),
     }
 
@@ -52,14 +52,13 @@ def document(text: str) -> bytes:
 
 
 def report() -> bytes:
-    """A page full of words, one with a single line, an empty one."""
+    """A page full of words, and one with a single line."""
     from docx import Document
 
     made = Document()
     made.add_paragraph("words and numbers " * 120)
     made.add_page_break()
     made.add_paragraph("The second page. 第二页。")
-    made.add_page_break()
     return saved(made)
 
 
@@ -164,9 +163,7 @@ def with_macro(written: Path) -> bytes:
             "text/xml",
         ),
     }
-    listed = "".join(
-        f'<m:file-entry m:full-path="{name}" m:media-type="{kind}"/>' for name, kind in entries.items()
-    )
+    listed = "".join(f'<m:file-entry m:full-path="{name}" m:media-type="{kind}"/>' for name, kind in entries.items())
     parts = {
         "mimetype": entries["/"],
         "META-INF/manifest.xml": f'<m:manifest xmlns:m="{_OFFICE}:manifest:1.0" m:version="1.2">{listed}</m:manifest>',

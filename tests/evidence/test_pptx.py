@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
+import time
+import zipfile
 from pathlib import Path
 
+import openpyxl
+import pptx
 import pytest
+from PIL import Image
 from pptx.chart.data import CategoryChartData, XyChartData
+from pptx.dml.color import RGBColor
 from pptx.enum.chart import XL_CHART_TYPE
+from pptx.enum.shapes import PROG_ID
 from pptx.util import Inches, Pt
 
 from rubric_env.evidence import EvidenceStore
+from rubric_env.evidence._worker import Job, read
 from tests.evidence.decks import NAMESPACES, RELS, SLIDE, deck, png, related, shape, shown, text_box, with_shapes
 from tests.evidence.office import changed, saved
 
@@ -161,10 +171,6 @@ def test_section_8_charts_are_read_with_categories_series_values_and_labels(extr
     ],
 )
 def test_a_chart_without_its_workbook_keeps_its_values(extract_of, changes) -> None:
-    import io
-    import re
-    import zipfile
-
     data = charted()
     names = " ".join(zipfile.ZipFile(io.BytesIO(data)).namelist())
     number = re.search(r"ppt/charts/chart(\d+)\.xml", names)[1]
@@ -252,6 +258,21 @@ def test_section_8_pictures_are_described_by_kind_size_and_alt_text(extract_of) 
     ]
 
 
+def test_a_large_picture_that_all_slides_share_is_told_by_its_head(extract_of) -> None:
+    made = deck("One", "Two")
+    noise = io.BytesIO()
+    Image.effect_noise((900, 800), 80).save(noise, "PNG")
+    assert noise.tell() > 512 * 1024
+    for slide in made.slides:
+        noise.seek(0)
+        slide.shapes.add_picture(noise, Inches(1), Inches(2))
+    lines = shown(extract_of("deck.pptx", saved(made)))
+    assert [line.split("(")[1].split(", alt")[0] for line in lines if "picture" in line] == [
+        "picture, PNG, 900 × 800 pixels",
+        "picture, PNG, 900 × 800 pixels",
+    ]
+
+
 def test_words_in_an_svg_picture_are_read(extract_of) -> None:
     made = deck("Title")
     made.slides[0].shapes.add_picture(png(), Inches(1), Inches(2))
@@ -267,21 +288,51 @@ def test_words_in_an_svg_picture_are_read(extract_of) -> None:
     assert lines[2] == "[slide 1/shape 2/svg] (text in the picture) Total: 12"
 
 
-def test_section_8_embedded_files_and_media_are_listed(extract_of, tmp_path: Path) -> None:
+def with_object(content: bytes, prog_id: PROG_ID | str) -> pptx.presentation.Presentation:
     made = deck("Objects")
-    shapes = made.slides[0].shapes
-    from pptx.enum.shapes import PROG_ID
+    made.slides[0].shapes.add_ole_object(
+        io.BytesIO(content), prog_id, Inches(1), Inches(2), Inches(1), Inches(1), png()
+    )
+    return made
 
-    workbook = tmp_path / "book.bin"
-    workbook.write_bytes(b"x" * 1234)
-    shapes.add_ole_object(str(workbook), PROG_ID.XLSX, Inches(1), Inches(2))
+
+def test_section_8_embedded_files_are_listed_and_read_and_media_are_listed(extract_of, tmp_path: Path) -> None:
+    workbook = openpyxl.Workbook()
+    workbook.active.append(["profit", 42])
+    workbook.properties.creator = ""
+    made = with_object(saved(workbook), PROG_ID.XLSX)
     film = tmp_path / "film.mp4"
     film.write_bytes(b"y" * 99)
-    shapes.add_movie(str(film), Inches(4), Inches(2), Inches(2), Inches(2), png(), "video/mp4")
-    lines = shown(extract_of("deck.pptx", saved(made)))
-    assert lines[1].startswith("[slide 1/shape 2] (embedded file, not read) Excel.Sheet.12")
-    assert lines[1].endswith(".xlsx, 1,234 bytes")
-    assert lines[2] == "[slide 1/shape 3] (video) media1.mp4, 99 bytes"
+    made.slides[0].shapes.add_movie(str(film), Inches(4), Inches(2), Inches(2), Inches(2), png(), "video/mp4")
+    extract = extract_of("deck.pptx", saved(made))
+    listed, *inside, video = shown(extract)[1:]
+    assert listed.startswith("[slide 1/shape 2] (embedded file) Excel.Sheet.12") and listed.endswith(" bytes")
+    assert any("slide 1/shape 2!Sheet!" in line and "profit" in line and "42" in line for line in inside)
+    assert video == "[slide 1/shape 3] (video) media1.mp4, 99 bytes"
+    assert "1 video; 1 embedded object" in extract.note
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(900), "is an embedded file (office document), not read"),
+        (b"PK\x03\x04 no zip", "is an embedded file (archive), not read"),
+        (b"\x89PNG\r\n\x1a\n no picture", "cannot be read: "),
+    ],
+)
+def test_an_embedded_file_that_is_not_read_is_said_and_costs_nothing_else(extract_of, content, says) -> None:
+    extract = extract_of("deck.pptx", saved(with_object(content, "Anything.1")))
+    assert shown(extract)[0] == "[slide 1/title] Objects"
+    assert shown(extract)[1].startswith("[slide 1/shape 2] (embedded file) Anything.1")
+    assert f"slide 1/shape 2 {says}" in extract.note
+
+
+def test_a_deck_in_a_deck_in_a_deck_is_read_one_level_deep(extract_of) -> None:
+    innermost = saved(deck("innermost"))
+    inner = saved(with_object(innermost, PROG_ID.PPTX))
+    extract = extract_of("deck.pptx", saved(with_object(inner, PROG_ID.PPTX)))
+    assert "[slide 1/shape 2!slide 1/title] Objects" in shown(extract)
+    assert "innermost" not in extract.text
 
 
 def test_section_8_links_of_words_and_shapes_say_where_they_lead(extract_of) -> None:
@@ -416,8 +467,6 @@ def test_white_text_in_a_table_cell_without_a_fill_is_marked(extract_of) -> None
     table = made.slides[0].shapes.add_table(1, 2, Inches(1), Inches(2), Inches(6), Inches(1)).table
     table.cell(0, 0).text, table.cell(0, 1).text = "seen", "unseen"
     run = table.cell(0, 1).text_frame.paragraphs[0].runs[0]
-    from pptx.dml.color import RGBColor
-
     run.font.color.rgb = RGBColor(255, 255, 255)
     styled = saved(made)
     assert shown(extract_of("deck.pptx", styled))[2] == "[slide 1/shape 2/row 1] seen | unseen"  # on the style's blue
@@ -542,6 +591,8 @@ def test_a_deck_of_48_slides_is_read_in_less_than_a_second(tmp_path: Path) -> No
         slide.shapes.add_table(5, 4, Inches(1), Inches(5), Inches(6), Inches(2)).table.cell(1, 1).text = "cell"
     path = tmp_path / "deck.pptx"
     path.write_bytes(saved(made))
-    meta = EvidenceStore(tmp_path / "store").entry(path).meta
-    assert (meta["facts"]["slides"], meta["facts"]["hidden"]) == (48, 0)
-    assert meta["seconds"] < 2  # below 1 on a machine that does nothing else
+    (tmp_path / "out").mkdir()
+    started = time.process_time()
+    result = read(Job(str(path), ".pptx", str(tmp_path / "out")))
+    assert time.process_time() - started < 1
+    assert (result["status"], result["facts"]["slides"], result["errors"]) == ("read", 48, [])

@@ -10,7 +10,7 @@ import pytest
 from pptx.util import Inches
 
 from rubric_env.evidence import EvidenceStore
-from tests.evidence.decks import RELS, SLIDE, deck, png, related, shape, shown, text_box, with_shapes
+from tests.evidence.decks import NAMESPACES, RELS, SLIDE, deck, png, related, shape, shown, text_box, with_shapes
 from tests.evidence.office import changed, encrypted, saved, strict
 
 THREE = ["[slide 1/title] One", "[slide 2/title] Two", "[slide 3/title] Three"]
@@ -127,7 +127,17 @@ def test_a_slide_that_is_cut_keeps_what_came_before(extract_of) -> None:
     data = changed(saved(made), {SLIDE.format(2): lambda text: text[: text.index("after")]})
     extract = extract_of("deck.pptx", data)
     assert shown(extract) == [*THREE[:2], "[slide 2/shape 2] before the cut", THREE[2]]
-    assert "the end of slide 2: its XML does not parse" in extract.note
+    assert "some of slide 2: its XML does not parse" in extract.note
+
+
+@pytest.mark.parametrize("lost", ["a", "p", "r"])
+def test_a_slide_that_forgot_a_namespace_keeps_its_words(extract_of, lost) -> None:
+    made = deck("One", "Two", "Three")
+    text_box(made.slides[1], "words", 1, 3).text_frame.paragraphs[0].runs[0].hyperlink.address = "https://a.example"
+    data = changed(saved(made), {SLIDE.format(2): removed(rf' xmlns:{lost}="[^"]*"')})
+    extract = extract_of("deck.pptx", data)
+    assert shown(extract) == [*THREE[:2], "[slide 2/shape 2] words (https://a.example)", THREE[2]]
+    assert "some of slide 2" in extract.note
 
 
 def test_a_slide_of_garbage_costs_itself_alone(extract_of) -> None:
@@ -284,6 +294,20 @@ def digest_of(tmp_path: Path, data: bytes) -> dict:
     path.write_bytes(data)
     entry = EvidenceStore(tmp_path / "store").entry(path)
     return json.loads((entry.folder / "digest.json").read_text())
+
+
+def test_what_is_no_slide_any_more_gives_its_words(extract_of) -> None:
+    torn = {SLIDE.format(2): lambda text: f"<p:sld {NAMESPACES}>" + text[text.index("<a:p>") : text.index("</a:t>")]}
+    extract = extract_of("deck.pptx", changed(three(), torn))
+    assert shown(extract) == [THREE[0], "[slide 2] (not fully read) Two", THREE[2]]
+    assert "some of slide 2" in extract.note
+
+
+def test_more_slides_than_a_person_would_look_at_are_cut_and_said(extract_of) -> None:
+    many = {SLIDE.format(n): SLIDE_TEN for n in range(1, 1002)}
+    extract = extract_of("deck.pptx", changed(saved(deck()), {PRESENTATION: None, **many}))
+    assert extract.status == "cut"
+    assert "only the first 1,000 of 1,001 slides are read" in extract.note
 
 
 def test_a_comment_part_or_notes_that_are_missing_cost_themselves_alone(extract_of) -> None:

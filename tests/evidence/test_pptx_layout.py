@@ -147,7 +147,11 @@ def test_overlaps_are_of_what_is_seen_and_not_of_empty_boxes(measured) -> None:
     text_box(slide, "text on text", 1, 4.1, 3, 1)
     picture.left, picture.top = Inches(2), Inches(3.5)
     facts, _ = measured(saved(made))
-    assert facts["overlaps"] == 0
+    assert [(one["shapes"], one["share"]) for one in facts["overlaps"]] == [
+        (["shape 3", "shape 4"], 0.28),
+        (["shape 3", "shape 5"], 0.67),
+        (["shape 4", "shape 5"], 0.4),
+    ]
 
 
 def test_text_that_does_not_fit_its_shape_is_estimated(measured) -> None:

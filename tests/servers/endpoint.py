@@ -63,8 +63,16 @@ class Call:
     def texts(self) -> list[str]:
         """Of all messages of the request."""
         given = self.body["input"] if self.responses else self.body["messages"]
-        texts = [given] if isinstance(given, str) else [str(message["content"]) for message in given]
+        texts = [given] if isinstance(given, str) else [_words(message["content"]) for message in given]
         return [str(self.body["instructions"]), *texts] if "instructions" in self.body else texts
+
+    @property
+    def pictures(self) -> list[str]:
+        """Data URLs of the pictures in the question."""
+        message = (self.body.get("messages") or self.body["input"])[-1]
+        content = message["content"] if isinstance(message, dict) else ""
+        urls = [part.get("image_url") for part in content if isinstance(part, dict)]
+        return [url["url"] if isinstance(url, dict) else url for url in urls if url]
 
     @property
     def text(self) -> str:
@@ -322,6 +330,13 @@ class Endpoint:
             ],
             "usage": tokens if scenario.usage is None else scenario.usage,
         }
+
+
+def _words(content: Any) -> str:
+    """The text of a message, whose content may be parts."""
+    if isinstance(content, str):
+        return content
+    return "\n".join(part["text"] for part in content if "text" in part)
 
 
 def _scenario(scenario: str | Scenario) -> Scenario:

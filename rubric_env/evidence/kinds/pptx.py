@@ -25,7 +25,7 @@ def units(reading: Reading) -> Iterator[Unit]:
     or a slide that cannot be read costs itself alone.
     """
     from rubric_env.evidence._ooxml import Package
-    from rubric_env.evidence._pptx_deck import Deck
+    from rubric_env.evidence._pptx_deck import SLIDES, Deck
 
     try:
         deck = Deck(Package(reading.path), reading)
@@ -38,7 +38,9 @@ def units(reading: Reading) -> Iterator[Unit]:
         yield Unit(f"section {place}", f"{name}: {_span(numbers)}", "section of the deck")
     pages: list[dict[str, Any]] = []
     used: dict[str, list[int]] = {}
-    for number, entry in enumerate(slides, 1):
+    if len(slides) > SLIDES:
+        reading.skipped(f"only the first {SLIDES:,} of {len(slides):,} slides are read")
+    for number, entry in enumerate(slides[:SLIDES], 1):
         slide = _opened(deck, entry.part, number)
         if slide is None:
             pages.append({"number": number, "read": False})

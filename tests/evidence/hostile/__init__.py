@@ -1,0 +1,1 @@
+"""Generators of files that are made to hang, flood, fool or crash whoever reads them."""
