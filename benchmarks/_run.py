@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from tempfile import TemporaryFile
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import IO, Any
 
 from _endpoint import Plan, endpoints
@@ -79,14 +79,17 @@ def _started(
 ) -> Iterator[subprocess.Popen[str]]:
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("JUDGE_", "OPENAI_"))}
     command = [str(contender.interpreter), "-m", "peers", contender.module, json.dumps(jobs)]
-    process = subprocess.Popen(command, cwd=HERE, env=clean, stdout=subprocess.PIPE, stderr=errors, text=True)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
-        assert process.stdout is not None
-        process.stdout.close()
+    # Some leave folders of their own where they were started, and in the place for temporary files.
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        clean |= {"PYTHONPATH": str(HERE), "TMPDIR": folder}
+        process = subprocess.Popen(command, cwd=folder, env=clean, stdout=subprocess.PIPE, stderr=errors, text=True)
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+            assert process.stdout is not None
+            process.stdout.close()
 
 
 def _line(process: subprocess.Popen[str], errors: IO[str], limit: float) -> Figures:

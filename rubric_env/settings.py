@@ -104,7 +104,7 @@ class JudgeSettings(BaseModel):
     metric_id: str = "rubric_llm_judge"
     skip: bool = False
     on_unscored: Literal["mark", "regenerate", "zero", "last"] = "mark"
-    limiter: str | None = None
+    limiter: str | None = Field(None, repr=False)
     """URL of a Redis through which processes and machines share one limiter and one breaker; in-process without."""
     vision: Literal["auto", "on", "off"] = "auto"
     """Pictures for the judge: "auto", where its endpoint takes them, of what text does not stand for (images, slides,
@@ -161,7 +161,9 @@ class JudgeSettings(BaseModel):
                 name = str(item["loc"][0]) if item["loc"] else "settings"
                 where = origin.get(name, "settings file" if config else "default")
                 known = "" if name in cls.model_fields else f" (known: {', '.join(sorted(cls.model_fields))})"
-                lines.append(f"{name} ({where}) = {item.get('input')!r}: {item['msg']}{known}")
+                # A Redis URL may hold a password.
+                shown = "…" if name == "limiter" else repr(item.get("input"))
+                lines.append(f"{name} ({where}) = {shown}: {item['msg']}{known}")
             raise SettingsError("; ".join(lines)) from None
 
 

@@ -47,13 +47,15 @@ class Calls:
         try:
             async with self._turn(seat, question) as (call, turn):
                 start, at = clock(), time.time()
-                answer: Reply | CallFault = CallFault(Fault(FaultKind.CANCELLED))
+                # What a call cost that nobody waited for is not known.
+                unknown = Usage(calls=1, cost_usd=None)
+                answer: Reply | CallFault = CallFault(Fault(FaultKind.CANCELLED), unknown)
                 try:
                     answer = await _answer(ask())
                     call.report(_fault(answer))
                 except asyncio.CancelledError:
                     if clock() >= seat.deadline:
-                        answer = CallFault(Fault(FaultKind.DEADLINE))
+                        answer = CallFault(Fault(FaultKind.DEADLINE), unknown)
                     raise
                 finally:
                     turn.answer, end = answer, clock()

@@ -83,7 +83,7 @@ class JudgeEngine:
             raise SettingsError(f"{', '.join(asked)}: not in this version, so unset it")
         self.settings = settings
         judges = JudgePool.of(judge)
-        self._shared = process_shared(settings.limiter, settings, judges.identity) if settings.limiter else None
+        self._shared = process_shared(settings.limiter, settings, judges.quota) if settings.limiter else None
         if limiter is None:
             limits = Limits(settings.requests_per_minute, settings.tokens_per_minute)
             shared = self._shared and shared_limiter(settings.max_in_flight, self._shared.throttle)
@@ -177,12 +177,13 @@ class JudgeEngine:
             raise JudgeCallError(Fault(FaultKind.BAD_REQUEST, f"the judge {judge.model} answers rubric rows only"))
         complete = judge.complete
         seat = Seat(asyncio.get_running_loop().time() + self.settings.deadline)
+        question = Question(model=judge.model, quota=judge.quota)
         tries = Tries(self.settings, self._desk.backoff, seat.deadline)
         fault = self._late()
         with suppress(TimeoutError), self._desk.calls.breaker.rollout(seat):
             async with asyncio.timeout_at(seat.deadline):
                 while True:
-                    answer = await self._desk.calls.make(lambda: complete(messages), seat, Question(model=judge.model))
+                    answer = await self._desk.calls.make(lambda: complete(messages), seat, question)
                     if isinstance(answer, Reply) and answer.cut is None:
                         return answer.text
                     # Half an answer may say the opposite of the whole one.

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from rubric_env.engine import schema
-from rubric_env.evidence import SIGHT_TOKENS, EvidencePack, estimate_tokens
+from rubric_env.evidence import EvidencePack, estimate_tokens
 from rubric_env.judges.protocol import Picture, Prompt
 from rubric_env.rubric import RubricSpec, judge_row
 
@@ -71,7 +71,8 @@ class Brief:
             shared=shared,
             rows={row.id: json.dumps(judge_row(row), ensure_ascii=False) for row in spec},
             nullable=pack.ours,
-            tokens=estimate_tokens(system) + estimate_tokens(shared) + SIGHT_TOKENS * len(pack.sights),
+            # Without the marker, which differs from run to run: the same rollout is cut to the same evidence.
+            tokens=pack.tokens + sum(map(estimate_tokens, (_text("system"), instruction, task, reference))),
             pictures=tuple(Picture(sight.address, sight.path) for sight in pack.sights),
         )
 

@@ -4,14 +4,12 @@ from rubric_env.evidence._extract import Extract, Kind, Limits, Unit, Unreadable
 from rubric_env.evidence._flags import Flag
 from rubric_env.evidence._pack import EvidencePack, build_pack
 from rubric_env.evidence._reading import Reading
-from rubric_env.evidence._sights import TOKENS as SIGHT_TOKENS
 from rubric_env.evidence._sights import Sight
 from rubric_env.evidence._store import EvidenceStore
 from rubric_env.evidence._tokens import estimate_tokens
 from rubric_env.evidence._write import write_pack
 
 __all__ = [
-    "SIGHT_TOKENS",
     "EvidencePack",
     "EvidenceStore",
     "Extract",

@@ -17,16 +17,19 @@ _END = r"(?![a-z0-9_%])(?!\.[a-z])"
 
 _HAN_NUMBER = r"[\d一二三四五六七八九十]{1,7}"
 _PART = re.compile(
-    r"(?P<mark>[#!] ?)?\[?(?:(?P<word>¶|幻灯片|(?<![a-z0-9])(?:(?:slide|page|row|line|message|paragraph|cell|table"
-    r"|footnote|endnote|comment|header|footer|attachment)s?|pp?(?=\. ?\d)|[pl](?=\d)))"
-    rf"[ ._#-]{{0,3}}(?:no\. ?|number )?(?P<number>\d{{1,7}}){_END}"
+    # Not the "2-page 2024 budget", nor "5 slides. 12 were asked for".
+    r"(?P<mark>[#!] ?)?\[?(?:(?P<word>¶|(?<![a-z0-9])(?<!\w-)(?:(?:slide|page|row|line|message|paragraph|cell|table"
+    r"|footnote|endnote|comment|header|footer|attachment)s?[ _#-]{1,3}(?:no\. ?|number )?|pp?\. ?|[pl](?=\d))|幻灯片 ?)"
+    rf"(?P<number>\d{{1,7}}){_END}(?! ?[页张个])"
     rf"|第 ?(?P<chinese>{_HAN_NUMBER})(?: ?[-–—~至到、和] ?第? ?(?P<until>{_HAN_NUMBER}))?"
     r" ?(?P<unit>页|张(?= ?(?:幻灯片|ppt|slide))|段|行))"
 )
-_RANGE = re.compile(rf"(?:[-–—~至到]| to | ?[–—] ?)(?:¶|l|p|row |slide )?(\d{{1,7}}){_END}(?! ?[页张个])")
+_RANGE = re.compile(rf"(?:[-–—~至到]| to )(?:¶|l|p|row |slide )?(?P<number>\d{{1,7}}){_END}")
 _LIST = re.compile(
-    rf" ?(?:-|–|—|~|to|through|and|&|和|至|到|[,、](?= ?\d+ ?(?:[-–—,.;:)\]&、]|and |$))) ?(\d{{1,7}}){_END}"
+    r" ?(?:-|–|—|~|to|through|至|到|(?P<last>and|&|和)|[,、](?= ?\d+ ?(?:[-–—,.;:)\]&、]|and |$)))"
+    rf" ?(?P<number>\d{{1,7}}){_END}"
 )
+_WORD = re.compile(r"[a-z]+|\W|幻灯片")
 _SUB = re.compile(
     r"(?P<slash>/)?(?:, ?| ?\()?(?P<word>shape|row|output|comment|annotation|text box|¶)s? ?"
     r"(?P<number>\d{1,7})(?![a-z0-9_])"
@@ -71,13 +74,7 @@ def parts(text: str) -> Iterator[Part]:
             word = _UNITS[match["unit"]]
             numbers = [_number(match[name]) for name in ("chinese", "until") if match[name]]
         else:
-            plural = match["word"].endswith("s") or match["word"] == "pp"
-            word = match["word"].removesuffix("s")
-            word, numbers = _WORDS.get(word, word), [int(match["number"])]
-            following = _LIST if plural else _RANGE
-            while (more := following.match(text, at)) and (plural or len(numbers) < 2):
-                numbers.append(int(more[1]))
-                at = more.end()
+            word, numbers, at = _numbered(text, match)
         sub = _SUB.match(text, at)
         if sub and (sub["slash"] or text[at] in ", ("):
             at = sub.end()
@@ -85,6 +82,22 @@ def parts(text: str) -> Iterator[Part]:
             sub = None
         marked = bool(match["mark"]) or bool(sub and sub["slash"])
         yield Part(word, tuple(numbers), (sub["word"], int(sub["number"])) if sub else None, marked, match.start(), at)
+
+
+def _numbered(text: str, match: re.Match[str]) -> tuple[str, list[int], int]:
+    """`slides 1, 3-5 and 7`: several numbers after a plural, one range after anything else."""
+    found = _WORD.match(match["word"])
+    word = found.group() if found else ""
+    plural = word.endswith("s") or word == "pp"
+    word = word.removesuffix("s")
+    numbers, at = [int(match["number"])], match.end()
+    following = _LIST if plural else _RANGE
+    while more := following.match(text, at):
+        numbers.append(int(more["number"]))
+        at = more.end()
+        if not plural or more["last"]:
+            break
+    return _WORDS.get(word, word), numbers, at
 
 
 def cells(text: str) -> Iterator[CellRange]:

@@ -49,16 +49,21 @@ class Story:
                 self.counts["tables"] += 1
                 yield from self._rows(block, f"table {self._table}")
             elif block.tag != f"{W}sectPr":
-                yield from self.body(block.find(f"{W}sdtContent") if block.tag == f"{W}sdt" else block)
+                inner = block.find(f"{W}sdtContent") if block.tag == f"{W}sdt" else block
+                if inner is not None:
+                    yield from self.body(inner)
 
     def part(self, part: str, root: Element, kind: str) -> Iterator[Unit]:
         """Headers, footers, notes and comments."""
         self._links = self._package.relationships(part)
         if kind in ("header", "footer"):
             lines = "\n".join(filter(None, self._lines(root)))
-            if lines:
+            if lines or self._boxes:
                 self.counts[f"{kind}s"] += 1
-                yield Unit(f"{kind} {self.counts[f'{kind}s']}", lines, kind)
+                label = f"{kind} {self.counts[f'{kind}s']}"
+                if lines:
+                    yield Unit(label, lines, kind)
+                yield from self._boxed(label)
             return
         place = _NOTE_PLACES[kind]
         for note in root:
@@ -68,20 +73,25 @@ class Story:
                 self.counts[kind] += 1
                 author = note.get(f"{W}author")
                 yield Unit(f"{place} {note.get(f'{W}id')}", lines, f"{place} by {author}" if author else place)
+            yield from self._boxed(f"{place} {note.get(f'{W}id')}")
 
     def _numbered(self, paragraph: Element) -> Iterator[Unit]:
         text, mark = self._text(paragraph)
-        boxes, self._boxes = self._boxes, []
-        if text or boxes:
+        if text or self._boxes:
             self._paragraph += 1
             label = f"¶{self._paragraph}"
             if text:
                 yield Unit(label, text, mark)
-            for number, (words, box) in enumerate(boxes, 1):
-                address = f"{label}/{words} {number}"
-                lines = "\n".join(filter(None, self._lines(box)))
-                if lines:
-                    yield Unit(address, lines, words)
+            yield from self._boxed(label)
+
+    def _boxed(self, label: str) -> Iterator[Unit]:
+        """The text boxes that were met since; reading one may meet those that are inside it."""
+        number = 0
+        while self._boxes:
+            kind, box = self._boxes.pop(0)
+            number += 1
+            if lines := "\n".join(filter(None, self._lines(box))):
+                yield Unit(f"{label}/{kind} {number}", lines, kind)
 
     def _rows(self, table: Element, label: str) -> Iterator[Unit]:
         for number, row in enumerate(descendants_until(table, f"{W}tr", f"{W}tbl"), 1):
@@ -92,10 +102,8 @@ class Story:
                 cells.append("″" if continued else " / ".join(filter(None, self._lines(cell))).replace("\n", " / "))
             if any(cell.strip("″ ") for cell in cells):
                 yield Unit(f"{label}/row {number}", " | ".join(cells))
-            for box_kind, box in self._boxes:
-                if lines := "\n".join(filter(None, self._lines(box))):
-                    yield Unit(f"{label}/row {number}/{box_kind}", lines, box_kind)
-            self._boxes = []
+            if label:  # else the rows are lines of something that is read as one
+                yield from self._boxed(f"{label}/row {number}")
 
     def _lines(self, element: Element) -> Iterator[str]:
         """The paragraphs below an element, table rows as lines."""
@@ -180,13 +188,13 @@ class Story:
 
     def _drawing(self, drawing: Element) -> str:
         """What stands for a drawing in its paragraph; text boxes are read after it."""
-        for box in descendants(drawing, f"{W}txbxContent"):
+        for box in descendants_until(drawing, f"{W}txbxContent", f"{W}txbxContent"):
             self._boxes.append(("text box", box))
             self.counts["text boxes"] += 1
         words = []
         for properties in descendants(drawing, f"{WP}docPr"):
             words += [text.strip() for name in ("title", "descr") if (text := properties.get(name))]
-        if reference := next(descendants(drawing, f"{C}chart"), None):
+        if (reference := next(descendants(drawing, f"{C}chart"), None)) is not None:
             self.counts["charts"] += 1
             return self._referred(reference.get(f"{R}id"), "chart", words)
         if (reference := next(descendants(drawing, f"{DGM}relIds"), None)) is not None:
@@ -202,7 +210,7 @@ class Story:
         alt = f" ({', '.join(words)})" if words else ""
         try:
             if link is None or link.external:
-                raise KeyError(f"relationship {identity} is missing")
+                raise Unreadable(f"its relationship {identity} leads nowhere")
             root = self._package.xml(link.target)
             lines = chart(root) if kind == "chart" else ["diagram", *smart_art(root)]
         except (KeyError, Unreadable) as error:
@@ -234,12 +242,9 @@ def _joined(pieces: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
 
 def _style_names(package: Package) -> dict[str, str]:
     """Style ids to their lower-case English names, which stay the same in every language of Word."""
-    try:
-        root = package.xml("word/styles.xml")
-    except (KeyError, Unreadable):
-        return {}
+    root = package.optional("word/styles.xml")
     names = {}
-    for style in root.iter(f"{W}style"):
+    for style in root.iter(f"{W}style") if root is not None else ():
         name = style.find(f"{W}name")
         if name is not None:
             names[style.get(f"{W}styleId", "")] = (name.get(f"{W}val") or "").lower()
@@ -279,4 +284,5 @@ def _symbol(code: str) -> str:
     except ValueError:
         return ""
     # Symbol fonts live in the private use area, a copy of their 8-bit codes.
-    return chr(value - 0xF000 if 0xF020 <= value <= 0xF0FF else value)
+    value = value - 0xF000 if 0xF020 <= value <= 0xF0FF else value
+    return chr(value) if 0 < value < 0xD800 or 0xE000 <= value < 0x110000 else ""

@@ -180,9 +180,9 @@ def _keep(units: Iterator[Unit], budget: int) -> tuple[tuple[Unit, ...], tuple[U
     """Head, tail, and what lies between in units and (roughly) tokens. Only what may be kept is held and measured."""
     head: list[Unit] = []
     spent = 0
-    # No unit costs less than two tokens, so the tail cannot have more units than half the budget.
+    # No unit costs less than two tokens, and no token has more than four characters: the tail cannot be longer.
     waiting: deque[Unit] = deque(maxlen=budget // 2 + 1)
-    seen = characters = 0
+    held = seen = characters = 0
     for unit in units:
         if not seen:
             cost = _cost(unit)
@@ -190,7 +190,12 @@ def _keep(units: Iterator[Unit], budget: int) -> tuple[tuple[Unit, ...], tuple[U
                 head.append(unit)
                 spent += cost
                 continue
+        if len(waiting) == waiting.maxlen:
+            held -= len(waiting[0].text)
         waiting.append(unit)
+        held += len(unit.text)
+        while held - len(waiting[0].text) > 4 * budget:
+            held -= len(waiting.popleft().text)
         seen += 1
         characters += len(unit.text)
     tail: deque[Unit] = deque()

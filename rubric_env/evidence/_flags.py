@@ -61,9 +61,12 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 _MARKED = re.compile("«([^»]+)»")
 
+_OPENS = r"""^[^\w\n"'`“”‘’「」『』]{0,6}|[|=>*]\s?|"\s?:\s?"|(?<=[^\s,]),(?:(?=[^\s,"])|"(?="|\w))"""
+"""Before an order that is a line, a cell, a field or a value: blanks, bullets, brackets; but no quotation of prose."""
+
 _ENGLISH = _orders(
     {
-        "start": r"(?:^|[.!?:;\n>*#•]\s*"
+        "start": rf"(?:{_OPENS}|[.!?:;\n#•]\s*"
         r"|\b(?:please|you (?:must|should|shall|will|need to|have to|are to|can|may)|and|then|now|just|simply) )",
         "judge": r"(?:(?:the|any|all|ai|llm|automated|human) )*(?:«grader|judge|evaluator|assessor|rater|scorer»s?"
         r"|«grading|judging|scoring|evaluation» (?:models?|systems?|ai))\b",
@@ -114,7 +117,7 @@ _ENGLISH = _orders(
 
 _CHINESE = _orders(
     {
-        "start": r"(?:^|[。.!?:;,\s]|请|务必|必须|现在|你|您|应)",
+        "start": rf"(?:{_OPENS}|[。.!?:;,\s]|请|务必|必须|现在|你|您|应)",
         "plea": r"(?:请|务必|必须|直接|应当?|需|恳请|麻烦)",
         "judge": r"(?:评委|(?:评审|评分|判分|阅卷|打分|评判|评估|评测)(?:员|者|人|官|专家|老师|模型|系统|助手|ai)"
         r"|裁判(?:员|模型)?|(?:ai|llm) ?judge|grader)",
@@ -158,16 +161,48 @@ _ASCII_WORDS = [word for word in _WORDS if word.isascii()]
 _SMUGGLED = re.compile("[\U000e0020-\U000e007e]{4,}|[\u200b-\u200f\u2060-\u2064\ufeff]{8,}")
 """Unicode tags, which spell ASCII invisibly, and runs of zero-width characters that no script or emoji needs."""
 
+_NUMBERS = re.compile(r"\d+")
+_JOINTS = re.compile(r"[/!\[\]\"']+| by ")
+"""What stands around a name in a path, a label, a mark or a note."""
+
 _BLANKS = re.compile(r"[^\S\n]+")
 _LINE_ENDS = re.compile(r" ?\n[ \n]*")
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]")
 
 
-def find_flags(name: str, units: Iterable[Unit]) -> Iterator[Flag]:
-    """The passages of one source that address the judge, one flag a passage, at most `MAX_FLAGS`."""
-    passages = ((label, "".join(unit.text for unit in pieces)) for label, pieces in groupby(units, attrgetter("label")))
-    found = (Flag(f"{name}#{label}", excerpt) for label, text in passages if (excerpt := suspicious(text)))
-    return islice(found, MAX_FLAGS)
+def find_flags(name: str, units: Iterable[Unit], note: str = "") -> Iterator[Flag]:
+    """The passages of one source that address the judge, one flag a passage, at most `MAX_FLAGS`.
+
+    Not only their text: a sheet, a member of a zip file, a key or the author of a comment has its name from the policy,
+    and so has the source; its `note` may hold such names too.
+    """
+    return islice(_in_source(name, units, note), MAX_FLAGS)
+
+
+def _in_source(name: str, units: Iterable[Unit], note: str) -> Iterator[Flag]:
+    seen: set[str] = set()
+    if excerpt := _in_names([name], seen):
+        yield Flag(name, excerpt)
+    for label, pieces in groupby(units, attrgetter("label")):
+        passage = list(pieces)
+        said = suspicious("".join(unit.text for unit in passage))
+        named = _in_names([label, *(unit.mark for unit in passage)], seen)
+        if said or named:
+            yield Flag(f"{name}#{label}", said or named)
+    if excerpt := _in_names([note], seen):
+        yield Flag(name, excerpt)
+
+
+def _in_names(texts: Iterable[str], seen: set[str]) -> str:
+    """Of each name once: the same sheet or author stands before thousands of passages, and only numbers differ."""
+    for text in texts:
+        for name in _JOINTS.split(text):
+            plain = _NUMBERS.sub("", name)
+            if plain not in seen:
+                seen.add(plain)
+                if excerpt := suspicious(name):
+                    return excerpt
+    return ""
 
 
 def suspicious(text: str) -> str:

@@ -17,6 +17,9 @@ BUILT_IN: Mapping[int, str] = {
 }
 """Formats that files name by number alone (ECMA-376 18.8.30); where they follow the machine's language, ISO dates."""
 
+LARGEST = 300
+"""Decimal exponent up to which a number is one that spreadsheets hold."""
+
 _QUOTED = re.compile(r'"[^"]*"|\\.|_.|\*.')
 _BRACKETED = re.compile(r"\[([^\]]*)\]")
 _CURRENCY = re.compile(r"\[\$([^\]-]*)(?:-[^\]]*)?\]")
@@ -30,7 +33,7 @@ def shown(value: str, code: str, *, epoch_1904: bool = False) -> str:
         number = Decimal(value)
     except InvalidOperation:
         return value
-    if not number.is_finite():
+    if not number.is_finite() or number.adjusted() > LARGEST:
         return value
     sections = code.split(";")
     section = sections[1] if number < 0 and len(sections) > 1 else sections[0]

@@ -5,14 +5,13 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from rubric_env.evidence._extract import Unit, Unreadable
 from rubric_env.evidence._reading import Reading
 from rubric_env.evidence._xml import parse
-from rubric_env.evidence._zip import Archive
+from rubric_env.evidence._zip import Archive, Missing
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
@@ -41,6 +40,8 @@ _STRICT = {
 }
 """ISO Strict files differ in their namespaces alone, as far as a reader of text is concerned."""
 
+_ENTITY = tuple("<!ENTITY".encode(encoding) for encoding in ("ascii", "utf-16-le", "utf-16-be"))
+
 _PROPERTIES = ("title", "subject", "creator", "keywords", "description", "lastModifiedBy", "category", "contentStatus")
 
 
@@ -54,10 +55,12 @@ class Relationship:
 
 
 class Package:
-    """An OPC container. Raises Unreadable when it is none."""
+    """The OPC container that is being read. Raises Unreadable when it is none."""
 
-    def __init__(self, path: Path) -> None:
-        self.archive = Archive(path)
+    def __init__(self, reading: Reading) -> None:
+        self.archive = Archive(reading.path)
+        self._reading = reading
+        self._broken: set[str] = set()
 
     def __contains__(self, part: str) -> bool:
         return part in self.archive
@@ -66,9 +69,23 @@ class Package:
         """A root element, in the usual namespaces. Raises KeyError for a missing part, Unreadable for a broken one."""
         return parse(self.bytes(part), recover=recover)
 
+    def optional(self, part: str) -> Element | None:
+        """A root element that a file may do without. None when there is none; a broken one is named as lost."""
+        try:
+            return self.xml(part)
+        except Missing:
+            return None
+        except Unreadable as error:
+            if part not in self._broken:
+                self._broken.add(part)
+                self._reading.lost(part, error)
+            return None
+
     def bytes(self, part: str) -> bytes:
         """A part in the usual namespaces."""
         data = self.archive.read(part)
+        if part.lower().endswith((".xml", ".rels")) and any(declared in data for declared in _ENTITY):
+            raise Unreadable(f"{part} declares entities, which no office file may")
         if b"purl.oclc.org" in data:
             for strict, transitional in _STRICT.items():
                 data = data.replace(strict, transitional)
@@ -77,12 +94,9 @@ class Package:
     def relationships(self, part: str = "") -> dict[str, Relationship]:
         """Of a part, or of the package, by id; empty where there are none or they cannot be read."""
         folder, name = posixpath.split(part)
-        try:
-            root = self.xml(posixpath.join(folder, "_rels", f"{name}.rels"))
-        except (KeyError, Unreadable):
-            return {}
-        found = {}
-        for entry in root:
+        root = self.optional(posixpath.join(folder, "_rels", f"{name}.rels"))
+        found: dict[str, Relationship] = {}
+        for entry in root if root is not None else ():
             target, kind = entry.get("Target") or "", (entry.get("Type") or "").rpartition("/")[2]
             external = entry.get("TargetMode") == "External"
             if not external:
@@ -102,11 +116,8 @@ class Package:
     def properties(self) -> Iterator[Unit]:
         """Title, author and other words that stand in no page."""
         named = [link.target for link in self.relationships().values() if link.kind == "core-properties"]
-        try:
-            root = self.xml((named or ["docProps/core.xml"])[0])
-        except (KeyError, Unreadable):
-            return
-        for element in root:
+        root = self.optional((named or ["docProps/core.xml"])[0])
+        for element in root if root is not None else ():
             name = element.tag.rpartition("}")[2] if isinstance(element.tag, str) else ""
             if name in _PROPERTIES and (text := (element.text or "").strip()):
                 yield Unit(f"metadata/{name}", text, "metadata")

@@ -3,32 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from errno import EACCES, EINVAL, ELOOP, ENOTDIR, EPERM
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from rubric_env.evidence._decode import clean
-from rubric_env.evidence._extract import FILE_BYTES, Extract, Kind, Limits, Unit, Unreadable
-from rubric_env.evidence._flags import Flag, find_flags, suspicious
+from rubric_env.evidence._extract import FILE_BYTES, Extract, Limits, Unit
+from rubric_env.evidence._flags import Flag, find_flags
 from rubric_env.evidence._resolve import Index
-from rubric_env.evidence._shown import Shown, shown
+from rubric_env.evidence._shown import Shown, addresses
 from rubric_env.evidence._sights import MOST, TOKENS, Sight, Sights, look
-from rubric_env.evidence._store import Entry, EvidenceStore, Picture, TooLarge, default_store
+from rubric_env.evidence._sources import Source, mentioned, once, quoted, source_of, words_of
+from rubric_env.evidence._store import Entry, EvidenceStore, Picture, default_store
 from rubric_env.evidence._tokens import estimate_tokens
-from rubric_env.evidence.kinds import NotRead, kind_of, registry
-from rubric_env.evidence.kinds.text import paragraphs
-from rubric_env.submission import DeliveredFile, Submission, open_regular
-
-REPLY = "model_response_text.txt"
-CONVERSATION = "conversation.txt"
+from rubric_env.submission import Submission
 
 TOTAL_BYTES = 64 * 1024 * 1024
 """Read of all files together, in equal shares of at most `FILE_BYTES`."""
@@ -41,9 +32,6 @@ NEUTRALISED = "[fence marker]"
 
 PARALLEL = 2
 """Files of one submission that are extracted at a time."""
-
-ERRORS_SHOWN = 5
-"""Parts of one file that could not be extracted, named to the judge."""
 
 UNNAMED_SHARE = 0.1
 """Of the budget, kept for files that no row names, so that none of them vanishes."""
@@ -58,9 +46,6 @@ STATUS = {
 }
 Level = Literal["structure", "pages", "cut", "unreadable"]
 
-# What the policy can bring about itself. Any other failure to open a file that the walk has seen is the machine's.
-_POLICY_ERRORS = frozenset({EACCES, EPERM, ELOOP, ENOTDIR, EINVAL})
-_MESSAGE = re.compile(r"^\[message (\d+)\] ", re.MULTILINE)
 _POLICY_MESSAGE = re.compile(r"(?:assistant|text)\b")
 
 
@@ -157,7 +142,7 @@ class EvidencePack:
             original = by_name[extract.same_as or extract.name]
             origin = self.origins.get(original.name)
             facts = origin.entry.meta["facts"] if origin and origin.entry else {}
-            sources += shown(replace(original, name=extract.name), facts, seen.get(original.name, ()))
+            sources += addresses(replace(original, name=extract.name), facts, seen.get(original.name, ()))
         words = ("".join(unit.text for unit in extract.units) for extract in self.extracts)
         return Index(sources, [*words, self.reference, self.text("\0")])
 
@@ -186,16 +171,17 @@ def build_pack(
     whole_budget = budget_tokens
     store = store or default_store()
     with ThreadPoolExecutor(PARALLEL) as threads:
-        found = list(threads.map(lambda file: _source(file, store), submission.files))
-    sources = _once(found, mentions)
-    words = _words(submission)
-    first = [source for source in sources if _mentioned(source.name, mentions)]
-    rest = [source for source in sources if not _mentioned(source.name, mentions)]
+        found = list(threads.map(lambda file: source_of(file, store), submission.files))
+    sources = once(found, mentions)
+    words = words_of(submission)
+    first = [source for source in sources if mentioned(source.name, mentions)]
+    rest = [source for source in sources if not mentioned(source.name, mentions)]
     seen = Sights()
     if sights != "none":
         most = min(MOST, budget_tokens // 2 // TOKENS)
         files = [(source.name, source.entry) for source in (*first, *rest) if source.entry is not None]
-        seen = look(files, store, most=most, seconds=seconds, everything=sights == "all")
+        named_files = frozenset(source.name for source in first)
+        seen = look(files, store, most=most, seconds=seconds, everything=sights == "all", named=named_files)
         budget_tokens -= TOKENS * len(seen.shown)
     budget = budget_tokens - min(FRAME_TOKENS * (len(sources) + 1), budget_tokens // 2)
     kept = int(min(UNNAMED_SHARE * budget, sum(source.size for source in rest)))
@@ -219,136 +205,7 @@ def build_pack(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """`weight` is a size in bytes, or 0 where nothing is to be read; `read` gives the extract without name and size.
-
-    `path` and `kind` are those of a file that is read.
-    """
-
-    name: str
-    size: int
-    weight: int
-    read: Callable[[Limits], Extract]
-    path: Path | None = None
-    kind: str = ""
-    entry: Entry | None = None
-
-
-def _source(file: DeliveredFile, store: EvidenceStore) -> _Source:
-    try:
-        with open_regular(file.path) as opened:
-            found = kind_of(file.path.suffix.lower(), opened.read(64))
-        return _direct(file, *found) if found else _stored(file, store)
-    except NotRead as error:
-        gap = Extract(kind=error.kind, status="unsupported", note=str(error), ours=True)
-        return _Source(file.name, file.size, 0, lambda _: gap)
-    except (Unreadable, OSError) as error:
-        failed = _failed(error)
-        return _Source(file.name, file.size, 0, lambda _: failed)
-
-
-def _direct(file: DeliveredFile, kind: Kind, note: str) -> _Source:
-    """Text, which is read where it lies."""
-    reader = kind.read
-    assert reader is not None
-
-    def read(limits: Limits) -> Extract:
-        try:
-            extract = reader(file.path, limits)
-        except (Unreadable, OSError) as error:
-            return replace(_failed(error), kind=kind.name)
-        return replace(extract, kind=kind.name, note="; ".join(filter(None, (note, extract.note))))
-
-    return _Source(file.name, file.size, file.size, read, file.path, kind.name)
-
-
-def _stored(file: DeliveredFile, store: EvidenceStore) -> _Source:
-    """A file that a worker process reads, once for each content."""
-    try:
-        entry = store.entry(file.path)
-    except TooLarge as error:
-        gap = Extract(kind=file.path.suffix.lstrip("."), status="unsupported", note=str(error), ours=True)
-        return _Source(file.name, file.size, 0, lambda _: gap)
-    meta = entry.meta
-    if meta["status"] == "text":
-        return _direct(file, next(kind for kind in registry() if kind.name == meta["kind"]), meta["note"])
-    if meta["status"] not in ("read", "empty"):
-        ours = meta["status"] == "unsupported" or meta.get("ours", False)
-        lost = Extract(kind=meta["kind"], status=meta["status"], note=meta["note"], ours=ours)
-        return _Source(file.name, file.size, 0, lambda _: lost, file.path, meta["kind"], entry)
-    notes, errors = list(meta["notes"]), meta["errors"]
-    if errors:
-        more = f" and {len(errors) - ERRORS_SHOWN} more" if len(errors) > ERRORS_SHOWN else ""
-        notes.append(f"not extracted, which does not mean not there: {'; '.join(errors[:ERRORS_SHOWN])}{more}")
-
-    def read(limits: Limits) -> Extract:
-        extract = Extract.of(entry.units(), limits, notes=notes, cut=meta["cut"])
-        return replace(extract, kind=meta["kind"], ours=extract.ours or bool(errors))
-
-    return _Source(file.name, file.size, max(1, entry.size), read, file.path, meta["kind"], entry)
-
-
-def _once(sources: Sequence[_Source], mentions: str) -> list[_Source]:
-    """Files that equal another of the same suffix are named, not read: the judge pays for each content once."""
-    alike = Counter(source.size for source in sources)
-    shown: dict[tuple[str, str], str] = {}
-    same: dict[str, str] = {}
-    for source in sorted(sources, key=lambda source: not _mentioned(source.name, mentions)):
-        if source.path is not None and source.size and alike[source.size] > 1:
-            with suppress(OSError):
-                original = shown.setdefault((source.path.suffix, sha256(source.path)), source.name)
-                if original != source.name:
-                    same[source.name] = original
-    return [_repeated(source, same[source.name]) if source.name in same else source for source in sources]
-
-
-def _repeated(source: _Source, original: str) -> _Source:
-    note = f"the same bytes as {_quoted(original)}: see there"
-    extract = Extract(kind=source.kind, status="same", note=note, same_as=original)
-    return replace(source, weight=0, read=lambda _: extract, entry=None)
-
-
-def sha256(path: Path) -> str:
-    """Of a delivered file as it is now. Raises OSError."""
-    digest = hashlib.sha256()
-    with open_regular(path) as opened:
-        while chunk := opened.read(2**20):
-            digest.update(chunk)
-    return digest.hexdigest()
-
-
-def _failed(error: Unreadable | OSError) -> Extract:
-    if isinstance(error, Unreadable):
-        return Extract(kind="unknown", status="unreadable", note=str(error))
-    reason = (error.strerror or str(error)).lower()
-    return Extract(kind="unknown", status="unreadable", note=reason, ours=error.errno not in _POLICY_ERRORS)
-
-
-def _words(submission: Submission) -> list[_Source]:
-    def source(name: str, kind: str, text: str, split: Callable[[str], Iterator[Unit]]) -> _Source:
-        text = clean(text)
-        size = len(text.encode())
-        return _Source(name, size, size, lambda limits: replace(Extract.of(split(text), limits), kind=kind))
-
-    if submission.conversation is not None:
-        return [source(CONVERSATION, "conversation", submission.conversation, _messages)]
-    return [source(REPLY, "reply", submission.reply, paragraphs)] if submission.has_reply else []
-
-
-def _messages(conversation: str) -> Iterator[Unit]:
-    before, *rest = _MESSAGE.split(conversation)
-    yield from paragraphs(before)
-    for number, text in zip(rest[::2], rest[1::2], strict=True):
-        yield Unit(f"message {number}", text.rstrip("\n"))
-
-
-def _mentioned(name: str, mentions: str) -> bool:
-    last = name.casefold().rpartition("/")[2]
-    return name.casefold() in mentions or ("." in last and last in mentions)
-
-
-def _read_all(sources: Sequence[_Source], budget: int, file_bytes: int) -> list[Extract]:
+def _read_all(sources: Sequence[Source], budget: int, file_bytes: int) -> list[Extract]:
     """Every source gets an equal share of what is left; the smallest go first and hand on what they do not need."""
     shown: dict[int, Extract] = {}
     for place in sorted(range(len(sources)), key=lambda place: (sources[place].weight, place)):
@@ -360,12 +217,10 @@ def _read_all(sources: Sequence[_Source], budget: int, file_bytes: int) -> list[
 
 
 def _flags(extract: Extract) -> Iterator[Flag]:
-    if excerpt := suspicious(extract.name):
-        yield Flag(extract.name, excerpt)
     units = extract.units
     if extract.kind == "conversation":
         units = tuple(unit for unit in units if _POLICY_MESSAGE.match(unit.text))
-    yield from find_flags(extract.name, units)
+    yield from find_flags(extract.name, units, extract.note)
 
 
 def _delivered(submission: Submission) -> str:
@@ -379,7 +234,7 @@ def _delivered(submission: Submission) -> str:
 def _described(extract: Extract) -> str:
     ours = " (a limit of ours)" if extract.ours else ""
     note = f": {extract.note}" if extract.note else ""
-    return f"{_quoted(extract.name)}: {extract.kind}, {extract.size:,} bytes, {STATUS[extract.status]}{ours}{note}"
+    return f"{quoted(extract.name)}: {extract.kind}, {extract.size:,} bytes, {STATUS[extract.status]}{ours}{note}"
 
 
 def _sections(extract: Extract, marker: str) -> Iterator[str]:
@@ -390,12 +245,8 @@ def _sections(extract: Extract, marker: str) -> Iterator[str]:
     if extract.head:
         yield fenced(extract.head)
     if extract.omitted:
-        yield f"Not shown of {_quoted(extract.name)} at this point: {extract.gap}.".replace(marker, NEUTRALISED)
+        yield f"Not shown of {quoted(extract.name)} at this point: {extract.gap}.".replace(marker, NEUTRALISED)
     if extract.tail:
         yield fenced(extract.tail)
     if extract.status == "cut" and extract.note:
-        yield f"Note on {_quoted(extract.name)}: {extract.note}.".replace(marker, NEUTRALISED)
-
-
-def _quoted(name: str) -> str:
-    return json.dumps(name, ensure_ascii=False)
+        yield f"Note on {quoted(extract.name)}: {extract.note}.".replace(marker, NEUTRALISED)

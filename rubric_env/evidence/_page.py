@@ -15,7 +15,9 @@ from rubric_env.evidence._pack import STATUS, EvidencePack
 from rubric_env.evidence._tokens import estimate_tokens
 
 _TEMPLATE = Path(__file__).with_name("_page.html")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+"""What HTML cannot hold, and what turns the direction of the text after it."""
+
 _HAN, _KANA = re.compile("[\u4e00-\u9fff]"), re.compile("[\u3040-\u30ff\uac00-\ud7af]")
 
 
@@ -151,7 +153,7 @@ def _named(name: str) -> str:
 
 def _text(text: str) -> str:
     """Harmless between tags and in quotes, whatever it holds."""
-    return escape(_CONTROL.sub("\ufffd", text))
+    return escape(_CONTROL.sub(lambda match: f"[U+{ord(match.group()):04X}]", text))
 
 
 def _lang(text: str) -> str:

@@ -24,8 +24,8 @@ def comments(deck: Deck, sheet: Sheet, address: str, authors: dict[str, str]) ->
         if link.kind != "comments" or link.external:
             continue
         try:
-            root = deck.package.xml(link.target)
-        except (KeyError, Unreadable) as error:
+            root = deck.xml(link.target)
+        except Unreadable as error:
             deck.reading.lost(f"comments of {address}", error)
             continue
         for comment in root.iter(f"{P}cm", f"{_P188}cm"):
@@ -44,8 +44,8 @@ def comment_authors(deck: Deck) -> dict[str, str]:
     for link in deck.links.values():
         if link.kind in ("commentAuthors", "authors"):
             try:
-                root = deck.package.xml(link.target)
-            except (KeyError, Unreadable) as error:
+                root = deck.xml(link.target)
+            except Unreadable as error:
                 deck.reading.lost("the authors of comments", error)
             else:
                 found |= {one.get("id") or "": " ".join((one.get("name") or "").split()) for one in children(root)}

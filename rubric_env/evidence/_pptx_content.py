@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 _CX = "{http://schemas.microsoft.com/office/drawing/2014/chartex}"
 _SVG = "{http://schemas.microsoft.com/office/drawing/2016/SVG/main}"
-_P14 = "{http://schemas.microsoft.com/office/powerpoint/2010/main}"
 _DECORATIVE = "{http://schemas.microsoft.com/office/drawing/2017/decorative}decorative"
 _ON = ("1", "true")
 _BARE = ("", "{2D5ABB26-0587-4C30-8999-92F81FD0307C}", "{5940675A-B579-460E-94D1-54222C63F5DA}")
@@ -92,7 +91,7 @@ class Content:
         shape.facts |= {"rows": len(rows), "columns": max(map(len, rows), default=0)}
         yield Unit(shape.address, f"table, {counted(len(rows), 'rows')}, {counted(shape.facts['columns'], 'columns')}")
         for place, cells in enumerate(rows, 1):
-            texts, marks = [], set()
+            texts = []
             for cell in cells:
                 element = cell.find(f"{A}txBody")
                 fill = self.sheet.look.fill(cell.find(f"{A}tcPr"))
@@ -104,9 +103,7 @@ class Content:
                     shape.cells.append(body)
                     text, mark = body.shown(ground)
                     text = " / ".join(text.split("\n"))
-                    if text:
-                        marks.add(mark)
-                        text = f"[{mark}: {text}]" if mark else text
+                    text = f"[{mark}: {text}]" if mark and text else text
                 if cell.get("hMerge") in _ON or cell.get("vMerge") in _ON:
                     text = f"{MERGED} [covered by the merged cell: {text}]" if text else MERGED
                 texts.append(text)
@@ -125,12 +122,12 @@ class Content:
         lines: list[str] = []
         try:
             lines = smart_art(self._part(reference, "dm"))
-        except (KeyError, Unreadable) as error:
+        except Unreadable as error:
             self.deck.reading.lost(f"the data of {shape.address}", error)
         # What PowerPoint drew of it, which names no diagram that it belongs to: of use where there is one.
         drawings = [link.target for link in self.sheet.links.values() if link.kind == "diagramDrawing"]
         if not lines and len(drawings) == 1:
-            lines = list(paragraphs(self.deck.package.xml(drawings[0])))
+            lines = list(paragraphs(self.deck.xml(drawings[0])))
         yield Unit(shape.address, "\n".join(["diagram", *(f"- {line}" for line in lines)]))
 
     def _embedded(self, shape: Shape) -> Iterator[Unit]:
@@ -209,17 +206,17 @@ class Content:
         """The words of an SVG picture."""
         try:
             root = self._part(vector, "embed")
-        except (KeyError, Unreadable):
+        except Unreadable:
             return []
         texts = (element for element in root.iter() if str(element.tag).rpartition("}")[2] == "text")
         return list(filter(None, (" ".join("".join(text.itertext()).split()) for text in texts)))
 
     def _part(self, reference: Element | None, name: str) -> Element:
-        """The part that an element refers to. Raises KeyError when it leads nowhere."""
+        """The part that an element refers to. Raises Unreadable when it leads nowhere."""
         link = self.sheet.links.get((reference.get(f"{R}{name}") if reference is not None else None) or "")
-        if link is None or link.external or link.target not in self.deck.package:
-            raise Unreadable(f"its part is missing{f' ({link.target})' if link else ''}")
-        return self.deck.package.xml(link.target)
+        if link is None or link.external:
+            raise Unreadable("its part is missing")
+        return self.deck.xml(link.target)
 
 
 def paragraphs(element: Element) -> Iterator[str]:

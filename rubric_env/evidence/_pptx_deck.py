@@ -128,8 +128,8 @@ class Deck:
                 raise
             self.reading.lost("the presentation's own part", error)
         try:
-            return self.package.xml(self.main, recover=True)
-        except (KeyError, Unreadable):
+            return self.xml(self.main, recover=True)
+        except Unreadable:
             return None
 
     @cached_property
@@ -201,15 +201,21 @@ class Deck:
             members = [numbers[one.get("id", "")] for one in section.iter(f"{_P14}sldId") if one.get("id") in numbers]
             yield section.get("name") or "", members
 
+    def xml(self, part: str, *, recover: bool = False) -> Element:
+        """A part. Raises Unreadable when it is missing or broken: neither is a failure of ours."""
+        if part not in self.package:
+            raise Unreadable(f"its part is missing ({part})")
+        return self.package.xml(part, recover=recover)
+
     def slide(self, part: str, address: str) -> Sheet:
-        """Raises KeyError or Unreadable when nothing of it can be read."""
+        """Raises Unreadable when nothing of it can be read."""
         return self._sheet(part, address, ("slideLayout", "slideMaster"))
 
     def _sheet(self, part: str, address: str, above: tuple[str, ...]) -> Sheet:
         try:
-            root = self.package.xml(part)
+            root = self.xml(part)
         except Unreadable as error:
-            root = _declared(self.package.xml(part, recover=True))
+            root = _declared(self.xml(part, recover=True))
             self.reading.lost(f"some of {address}", error)
         links = self.package.relationships(part)
         parent = self._parent(links, address, above) if above else None
@@ -227,7 +233,7 @@ class Deck:
                 if part not in self.sheets:
                     self.sheets[part] = self._sheet(part, part, higher)
                 return self.sheets[part]
-            except (KeyError, Unreadable) as error:
+            except Unreadable as error:
                 self._lost_once(part, f"what slides take over from {part}", error)
         return None
 
@@ -243,8 +249,8 @@ class Deck:
             named = [link.target for link in links.values() if link.kind == "theme"]
             if not named:
                 raise Unreadable("it names none")
-            theme = self.package.xml(named[0])
-        except (KeyError, Unreadable) as error:
+            theme = self.xml(named[0])
+        except Unreadable as error:
             self.reading.lost(f"the theme of {address}", error)
         return Look(theme, dict(mapped.attrib) if mapped is not None else {})
 
@@ -254,7 +260,7 @@ def _declared(root: Element) -> Element:
     for element in root.iter():
         for name in [element.tag, *element.attrib] if isinstance(element.tag, str) else ():
             prefix, colon, rest = name.partition(":")
-            if not colon or prefix not in _PREFIXES:
+            if not colon or prefix not in _PREFIXES or not rest.isalnum():
                 continue
             if name == element.tag:
                 element.tag = _PREFIXES[prefix] + rest

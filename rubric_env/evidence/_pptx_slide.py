@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rubric_env.evidence._extract import Unit, Unreadable
+from rubric_env.evidence._extract import Unit
 from rubric_env.evidence._ooxml import P, descendants
 from rubric_env.evidence._pptx_comments import comments
 from rubric_env.evidence._pptx_content import Content, paragraphs, rescued
-from rubric_env.evidence._pptx_deck import Deck, Sheet, placeholder_of
+from rubric_env.evidence._pptx_deck import Deck, Sheet, counted, placeholder_of
 from rubric_env.evidence._pptx_geometry import Box
 from rubric_env.evidence._pptx_layout import facts, off
 from rubric_env.evidence._pptx_look import Fill, background
 from rubric_env.evidence._pptx_runs import Context, Run, link_of
 from rubric_env.evidence._pptx_shapes import TITLES, Shape, as_read, flat, groups, read_shapes, see
 from rubric_env.evidence._pptx_text import Body
-
-if TYPE_CHECKING:
-    pass
 
 _OFF = ("0", "false")
 _COUNTED = ("picture", "chart", "table", "diagram", "video", "audio", "embedded object")
@@ -46,7 +43,7 @@ class Slide:
     def units(self) -> Iterator[Unit]:
         """Title, shapes, notes, comments, and one line of layout facts where there is something to say."""
         drawn = read_shapes(self.deck, self.sheet, self._context)
-        see(list(flat(drawn)), list(self._behind()), self._background())
+        see(list(flat(drawn)), list(_painted(self.deck, self.sheet)), _background(self.sheet))
         shapes = list(as_read(drawn))
         _address(shapes, self.address)
         content = Content(self.deck, self.sheet, self._context)
@@ -66,7 +63,9 @@ class Slide:
             said = True
             yield self._marked(unit)
         if not said:
-            yield self._marked(Unit(self.address, "an empty slide"))
+            shapes_there = [shape for shape in shapes if not shape.placeholder]
+            words = f"no text, {counted(len(shapes_there), 'shapes')}" if shapes_there else "an empty slide"
+            yield self._marked(Unit(self.address, words))
         measured = facts(shapes, self.deck.size)
         self.page = self._json(shapes, measured)
         if said and measured["notable"]:
@@ -107,7 +106,7 @@ class Slide:
         try:
             if text := self._notes():
                 yield Unit(f"{self.address}/notes", text, "notes")
-        except (KeyError, Unreadable) as error:
+        except Exception as error:
             self.deck.reading.lost(f"{self.address}/notes", error)
         yield from comments(self.deck, self.sheet, self.address, self.deck.authors)
 
@@ -115,7 +114,7 @@ class Slide:
         part = next((link.target for link in self.sheet.links.values() if link.kind == "notesSlide"), "")
         if not part:
             return ""
-        root = self.deck.package.xml(part)
+        root = self.deck.xml(part)
         links = self.deck.package.relationships(part)
         context = self._context._replace(links=links)
         lines: list[str] = []
@@ -125,15 +124,6 @@ class Slide:
                 lines += Body(text, [], context).lines()
         lines += [line for frame in descendants(root, f"{P}graphicFrame") for line in paragraphs(frame)]
         return "\n".join(lines)
-
-    def _background(self) -> Fill:
-        return background((sheet.root, sheet.look) for sheet in self.sheet.chain)
-
-    def _behind(self) -> Iterator[tuple[Box, Fill]]:
-        for sheet in shown_behind(self.sheet):
-            for shape in flat(own_shapes(self.deck, sheet, self._context)):
-                if shape.box is not None and shape.fill.painted and not shape.hidden:
-                    yield shape.box, shape.fill
 
     def _json(self, shapes: Sequence[Shape], measured: dict[str, Any]) -> dict[str, Any]:
         title, placeholder = _title(shapes, self.deck.size)
@@ -147,7 +137,7 @@ class Slide:
             "title_is_placeholder": placeholder,
             "hidden": self.hidden,
             "layout": self.sheet.parent.name if self.sheet.parent else "",
-            "background": _colour(self._background()),
+            "background": _colour(_background(self.sheet)),
             "counts": {
                 "shapes": len(shapes),
                 **{f"{kind}s": kinds.count(kind) for kind in _COUNTED},
@@ -170,13 +160,30 @@ def shown_behind(sheet: Sheet) -> list[Sheet]:
     return found[::-1]
 
 
-def own_shapes(deck: Deck, sheet: Sheet, context: Context) -> list[Shape]:
+def _own(deck: Deck, sheet: Sheet) -> list[Shape]:
     """What a layout or master shows on its slides: everything but placeholders, whose prompts nobody sees."""
     if sheet.part not in deck.shown:
-        context = context._replace(look=sheet.look, links=sheet.links)
-        shapes = [shape for shape in read_shapes(deck, sheet, context) if not shape.placeholder]
+        shapes = [shape for shape in read_shapes(deck, sheet, _anywhere(sheet)) if not shape.placeholder]
+        see(list(flat(shapes)), list(_painted(deck, sheet)), _background(sheet))
         deck.shown[sheet.part] = shapes
     return deck.shown[sheet.part]
+
+
+def _anywhere(sheet: Sheet) -> Context:
+    """That of a layout or master, which has no number of its own."""
+    return Context(sheet.look, sheet.links, "#", lambda part: None)
+
+
+def _painted(deck: Deck, sheet: Sheet) -> Iterator[tuple[Box, Fill]]:
+    """What layout and master paint behind a sheet."""
+    for one in shown_behind(sheet):
+        for shape in flat(_own(deck, one)):
+            if shape.box is not None and shape.fill.painted and not shape.hidden:
+                yield shape.box, shape.fill
+
+
+def _background(sheet: Sheet) -> Fill:
+    return background((one.root, one.look) for one in sheet.chain)
 
 
 def _address(shapes: Sequence[Shape], address: str) -> None:
@@ -271,12 +278,11 @@ def _run(run: Run) -> dict[str, Any]:
 def behind(deck: Deck, part: str) -> Iterator[Unit]:
     """What a layout or master says on the slides that use it: `layout 2/shape 1`, `master 1/shape 4`."""
     sheet = deck.sheets[part]
-    context = Context(sheet.look, sheet.links, "#", lambda part: None)
     kind = "layout" if sheet.parent is not None else "master"
     same = [one.part for one in deck.sheets.values() if (one.parent is not None) == (sheet.parent is not None)]
-    shapes = list(as_read(own_shapes(deck, sheet, context)))
+    shapes = list(as_read(_own(deck, sheet)))
     _address(shapes, f"{kind} {same.index(part) + 1}")
-    content = Content(deck, sheet, context)
+    content = Content(deck, sheet, _anywhere(sheet))
     for shape in shapes:
         if shape.has_text or shape.alt or shape.kind not in ("shape", "connector", "picture"):
             try:

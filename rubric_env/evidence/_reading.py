@@ -16,7 +16,8 @@ class Reading:
     """One file being read. A reader yields units and calls these methods as it goes.
 
     `path` is a private copy that nobody changes; its suffix is that of the delivered file, its name is not. Files that
-    a reader writes into `folder` are kept with the evidence (`digest.json`, `pages/slide-001.json`).
+    a reader writes into `folder` are kept with the evidence (`digest.json`, `pages/slide-001.json`). `failed` says that
+    something is lost for a failure of ours.
     """
 
     path: Path
@@ -24,6 +25,7 @@ class Reading:
     notes: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     cut: bool = False
+    failed: bool = False
     facts: dict[str, Any] = field(default_factory=dict)
 
     def note(self, text: str) -> None:
@@ -31,7 +33,11 @@ class Reading:
         self.notes.append(text)
 
     def lost(self, address: str, error: object) -> None:
-        """A part that could not be extracted although the file opens. What is not extracted may still be there."""
+        """A part that could not be extracted although the file opens. What is not extracted may still be there.
+
+        It is a failure of ours, unless `error` is an Unreadable or words that say what is wrong with the file.
+        """
+        self.failed = self.failed or not isinstance(error, Unreadable | str)
         name = type(error).__name__ if isinstance(error, BaseException) and not isinstance(error, Unreadable) else ""
         self.errors.append(f"{address}: {': '.join(filter(None, (name, str(error))))}"[:300])
 

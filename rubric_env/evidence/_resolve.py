@@ -20,6 +20,9 @@ NEARBY = 80
 _SAME = {"slide": ("slide", "p"), "p": ("p", "slide")}
 """A deck may come as PDF, and people call its slides pages."""
 
+_YEARS = frozenset(range(1900, 2100))
+"""The pages of 2024 are from that year, until somebody writes a longer report."""
+
 _NOT_COUNTED = {"slide": DECKS | {"pdf"}, "p": DECKS | PAGED}
 """Kinds that may have some although their extract does not number them."""
 
@@ -104,7 +107,7 @@ class Index:
         named = self._before(text, part.start, part.marked) or self._after(text, part.end)
         if (part.marked and named) or part.word == "¶":
             return any(_has(source, part) for source in named or self._sources)
-        if part.word not in _LOOSE and not part.marked:
+        if not part.marked and (part.word not in _LOOSE or not _YEARS.isdisjoint(part.numbers)):
             return True
         words = _SAME.get(part.word, (part.word,))
         numbered = False

@@ -193,7 +193,7 @@ class Shown:
         return spans, frozenset(values), frozenset(parents)
 
 
-def shown(extract: Extract, facts: Mapping[str, Any], seen: Iterable[str] = ()) -> Iterator[Shown]:
+def addresses(extract: Extract, facts: Mapping[str, Any], seen: Iterable[str] = ()) -> Iterator[Shown]:
     """What an extract shows, and for a zip file what each of its members does. `seen` are labels of pictures."""
     head, tail = ([fold(unit.label) for unit in units] for units in (extract.head, extract.tail))
     labels = (*head, *tail, *map(fold, seen))

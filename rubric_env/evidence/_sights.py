@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,6 +14,11 @@ TOKENS = 1200
 
 MOST = 20
 """Pictures of one rollout: the smallest limit of a request that is known."""
+
+LEFT = 10
+"""One in so many is kept for files that no row names."""
+
+_DRAWABLE = DECKS | {"docx", "doc", "odt", "xlsx", "xlsb", "xls", "ods", "pdf", "html", "image"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,45 +50,61 @@ class Sights:
 
 
 def look(
-    files: Sequence[tuple[str, Entry]], store: EvidenceStore, *, most: int, seconds: float, everything: bool
+    files: Sequence[tuple[str, Entry]],
+    store: EvidenceStore,
+    *,
+    most: int,
+    seconds: float,
+    everything: bool,
+    named: Collection[str] = (),
 ) -> Sights:
     """At most `most` pictures, shared fairly: files with few pages show them all, the others evenly spaced ones.
 
-    Without `everything` only pages that text does not stand for: pictures, slides, PDF pages without text.
+    Those that are `named` come first, but leave some to the others. Without `everything` only pages that text does not
+    stand for: pictures, slides, PDF pages without text.
     """
-    drawn: dict[str, list[Sight]] = {}
-    everything_drawn: dict[str, tuple[Picture, ...]] = {}
+    drawn: dict[str, tuple[Picture, ...]] = {}
+    sights: dict[str, list[Sight]] = {}
     notes: dict[str, str] = {}
     ours: set[str] = set()
     for name, entry in files:
         if not _worth_seeing(entry, everything):
             continue
         drawing = store.pictures(entry, seconds)
-        everything_drawn[name] = tuple(drawing.pictures)
+        drawn[name] = tuple(drawing.pictures)
         pages = None if everything else set(entry.meta["facts"].get("textless", ())) or None
         pictures = [picture for picture in drawing.pictures if pages is None or picture.page in pages]
-        drawn[name] = [Sight(f"{name}#{picture.label(entry.meta['kind'])}", picture.path) for picture in pictures]
+        sights[name] = [Sight(f"{name}#{picture.label(entry.meta['kind'])}", picture.path) for picture in pictures]
         if drawing.note:
             notes[name] = drawing.note
             ours |= {name} if drawing.ours else set()
-    kept: dict[str, list[Sight]] = {}
-    left = most
-    for place, name in enumerate(sorted(drawn, key=lambda name: len(drawn[name]))):
-        kept[name] = _spread(drawn[name], left // (len(drawn) - place))
-        left -= len(kept[name])
-        if len(kept[name]) < len(drawn[name]):
-            few = f"{len(kept[name])} of {len(drawn[name])} pages are shown as pictures"
+    first = {name: found for name, found in sights.items() if name in named}
+    rest = {name: found for name, found in sights.items() if name not in named}
+    kept = _shared(first, most - min(len(rest), most // LEFT))
+    kept |= _shared(rest, most - sum(map(len, kept.values())))
+    for name, found in sights.items():
+        if len(kept[name]) < len(found):
+            few = f"{len(kept[name])} of {len(found)} pages are shown as pictures"
             notes[name] = "; ".join(filter(None, (notes.get(name), few)))
             ours.add(name)
-    shown = tuple(sight for name in drawn for sight in kept[name])
-    return Sights(shown, notes, frozenset(ours), everything_drawn)
+    return Sights(tuple(sight for name in sights for sight in kept[name]), notes, frozenset(ours), drawn)
+
+
+def _shared(sights: Mapping[str, Sequence[Sight]], most: int) -> dict[str, list[Sight]]:
+    kept: dict[str, list[Sight]] = {}
+    for place, name in enumerate(sorted(sights, key=lambda name: len(sights[name]))):
+        kept[name] = _spread(sights[name], most // (len(sights) - place))
+        most -= len(kept[name])
+    return kept
 
 
 def _worth_seeing(entry: Entry, everything: bool) -> bool:
     kind, status, facts = entry.meta["kind"], entry.meta["status"], entry.meta["facts"]
     if kind in DECKS:
         return True  # one that no reader can open may still be drawn
-    return status != "unreadable" and (everything or kind == "image" or bool(facts.get("textless")))
+    return (
+        kind in _DRAWABLE and status != "unreadable" and (everything or kind == "image" or bool(facts.get("textless")))
+    )
 
 
 def _spread(sights: Sequence[Sight], count: int) -> list[Sight]:

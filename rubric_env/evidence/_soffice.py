@@ -73,8 +73,8 @@ def _no_network() -> tuple[str, ...]:
     return (unshare, "-rn") if tried.returncode == 0 else ()
 
 
-def to_pdf(path: Path, target: Path, seconds: float, *, slides: bool = False) -> None:
-    """Convert the file at `path` into the PDF `target`, in at most `seconds` after its turn came.
+def to_pdf(path: Path, target: Path, seconds: float, *, slides: bool = False) -> float:
+    """Convert the file at `path` into the PDF `target`, in at most `seconds` after its turn came: those it took.
 
     `slides`: it is a deck, whose hidden slides become pages too, so that pages are slides. Raises NotRendered. Nothing
     of it goes on when this returns, however it does.
@@ -96,12 +96,14 @@ def to_pdf(path: Path, target: Path, seconds: float, *, slides: bool = False) ->
             *(("--writer",) if path.suffix in _WEB else ()),
             *("--convert-to", _HIDDEN_TOO if slides else "pdf", "--outdir", str(work / "out"), str(source)),
         ]
+        start = time.monotonic()
         code = _run(command, work, seconds)
         made_pdf = work / "out" / "file.pdf"
         # It ends with 0 for files that it could not open, too.
         if not _is_pdf(made_pdf):
             raise NotRendered(f"LibreOffice cannot open it (exit code {code})", ours=False)
         shutil.move(made_pdf, target)
+        return time.monotonic() - start
 
 
 def _is_pdf(path: Path) -> bool:

@@ -177,8 +177,9 @@ class EvidenceStore:
         try:
             pdf = original if kind == "pdf" else entry.folder / "drawing.pdf"
             if pdf is not original:
-                to_pdf(original, pdf, seconds, slides=slides)
-            drawn = workers().do(Draw(str(pdf), str(entry.folder / folder), stem, PAGES))
+                seconds -= to_pdf(original, pdf, seconds, slides=slides)
+            cpu_seconds = max(1, min(self._cpu_seconds, int(seconds)))
+            drawn = workers().do(Draw(str(pdf), str(entry.folder / folder), stem, PAGES, cpu_seconds))
         except (NotRendered, WorkerDied) as error:
             return {"drawn": [], "note": f"not drawn: {error}", "ours": error.ours}
         named = [
@@ -188,7 +189,7 @@ class EvidenceStore:
         fonts = "" if pdf is original else missing_fonts(unit.text for unit in entry.units())
         many = f"only {PAGES} of {drawn['pages']} pages were drawn" if drawn["pages"] > PAGES else ""
         note = "; ".join(filter(None, (many, drawn["note"], fonts)))
-        return {"drawn": named, "note": note, "ours": bool(many or fonts)}
+        return {"drawn": named, "note": note, "ours": bool(many or fonts or drawn["late"])}
 
     def _shrink(self) -> None:
         """Remove what was not used for long, the oldest first, while there is too much."""

@@ -31,6 +31,21 @@ WRITTEN = 256 * 2**20
 LONG_SIDE = 1080
 """Pixels of a page's longer side: text of 10 pt stays legible, and a judge's endpoint does not shrink it further."""
 
+NOTES, NOTE = 20, 300
+"""What is said of one file as a whole, and the characters of one such line: sheets may have names of megabytes."""
+
+ERRORS = 1000
+"""Parts of one file named that could not be extracted."""
+
+FACTS = 64 * 2**10
+"""Bytes of facts kept of one file."""
+
+LINE = 100_000
+"""Characters of a line of `units.jsonl`, so that who reads one file holds little of it: long passages take several."""
+
+DRAWING_SHARE = 0.7
+"""Of the CPU seconds for drawing, after which no new page is begun, so that those which are done are not lost."""
+
 UNITS = 64 * 2**20
 """Bytes of passages kept of one file, far above what any budget shows."""
 
@@ -90,34 +105,79 @@ def read(job: Job) -> dict[str, Any]:
     return {
         "kind": kind_name,
         "status": status,
-        "note": note,
-        "notes": reading.notes,
-        "errors": reading.errors,
+        "note": _shortened(note),
+        "notes": _few(reading.notes),
+        "errors": reading.errors[:ERRORS],
+        "ours": reading.failed and status in ("read", "empty"),
         "cut": reading.cut,
         "units": count,
         "seconds": round(time.monotonic() - started, 3),
-        "facts": {name: value for name, value in reading.facts.items() if not name.startswith("_")},
+        "facts": _small(reading.facts),
     }
 
 
 def draw(job: Draw) -> dict[str, Any]:
-    """`pages` that the PDF has, and `drawn`: number, width and height in pixels of each page that was drawn."""
+    """`pages` that the PDF has, `drawn`: number, width and height in pixels of each page that was drawn, and `note`.
+
+    `late` says that its time was over before the last of them.
+    """
     import pypdfium2
 
     Path(job.folder).mkdir(parents=True, exist_ok=True)
     try:
         document = pypdfium2.PdfDocument(job.path)
     except pypdfium2.PdfiumError as error:
-        return {"pages": 0, "drawn": [], "note": f"the PDF cannot be opened: {error}"}
-    drawn = []
-    for number in range(min(len(document), job.pages)):
-        page = document[number]
-        width, height = page.get_size()
-        picture = page.render(scale=LONG_SIDE / max(width, height, 1.0)).to_pil()
-        picture.save(Path(job.folder) / f"{job.stem}-{number + 1:03}.png")
-        drawn.append([number + 1, picture.width, picture.height])
-        page.close()
-    return {"pages": len(document), "drawn": drawn, "note": ""}
+        return {"pages": 0, "drawn": [], "note": f"the PDF cannot be opened: {error}", "late": False}
+    drawn, broken = [], []
+    wanted = min(len(document), job.pages)
+    end = time.process_time() + DRAWING_SHARE * job.cpu_seconds
+    for number in range(wanted):
+        try:
+            page = document[number]
+            width, height = page.get_size()
+            picture = page.render(scale=LONG_SIDE / max(width, height, 1.0)).to_pil()
+            picture.save(Path(job.folder) / f"{job.stem}-{number + 1:03}.png")
+            page.close()
+        except (pypdfium2.PdfiumError, ValueError, MemoryError):
+            broken.append(number + 1)
+        else:
+            drawn.append([number + 1, picture.width, picture.height])
+        if time.process_time() > end:
+            break
+    late = len(drawn) + len(broken) < wanted
+    notes = [f"only {len(drawn)} pages were drawn in time"] if late else []
+    notes += [f"pages that cannot be drawn: {', '.join(map(str, broken))}"] if broken else []
+    return {"pages": len(document), "drawn": drawn, "note": "; ".join(notes), "late": late}
+
+
+def _few(notes: list[str]) -> list[str]:
+    """The notes that say most: how much there is, and what is wrong, stand at the ends."""
+    notes = [_shortened(note) for note in notes]
+    if len(notes) <= NOTES:
+        return notes
+    return [*notes[: NOTES // 2], f"and {len(notes) - NOTES:,} more such notes", *notes[-NOTES // 2 :]]
+
+
+def _shortened(note: str) -> str:
+    note = " ".join(note.split())
+    return note if len(note) <= NOTE else f"{note[: NOTE - 50]} … {note[-45:]}"
+
+
+def _small(facts: dict[str, Any]) -> dict[str, Any]:
+    """Without those that a file made huge."""
+    named = {name: value for name, value in facts.items() if not name.startswith("_")}
+    return {name: value for name, value in named.items() if len(json.dumps(value)) <= FACTS}
+
+
+def _lines(unit: Unit) -> Iterator[Unit]:
+    # What a reader took from JSON may be anything.
+    unit = Unit(*map(str, unit))
+    start, text = 0, unit.text
+    while len(text) - start > LINE:
+        end = text.rfind(" ", start + LINE // 2, start + LINE) + 1 or start + LINE
+        yield unit._replace(text=text[start:end])
+        start = end
+    yield unit._replace(text=text[start:])
 
 
 def _write(units: Iterator[Unit], reading: Reading) -> int:
@@ -127,7 +187,8 @@ def _write(units: Iterator[Unit], reading: Reading) -> int:
             if size > UNITS:
                 reading.skipped(f"only the first {UNITS // 2**20} MB of its text were kept")
                 break
-            size += stream.write(json.dumps(unit, ensure_ascii=False) + "\n")
+            for line in _lines(unit):
+                size += stream.write(json.dumps(line, ensure_ascii=False) + "\n")
             count += 1
             reading.facts["_units"] = count
     return count

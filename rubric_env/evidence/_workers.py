@@ -26,6 +26,10 @@ JOBS = 100
 """Files after which a worker is replaced, so that what libraries leak ends with it."""
 
 
+RESULT = 8 * 2**20
+"""Bytes of a result, far above what a reader gives."""
+
+
 class WorkerDied(Exception):
     """The file cost its worker. `ours`: the machine was too slow; else the file itself asks for too much."""
 
@@ -121,6 +125,9 @@ class _Worker:
             if not chunk:
                 return b""
             received += chunk
+            if len(received) > RESULT:
+                self.stop()
+                raise WorkerDied("its reader went out of control")
         return received
 
     def _died(self, cpu_seconds: int) -> WorkerDied:

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from rubric_env.evidence._extract import Extract
-from rubric_env.evidence._pack import EvidencePack, Origin, sha256
+from rubric_env.evidence._pack import EvidencePack, Origin
 from rubric_env.evidence._page import page
+from rubric_env.evidence._sources import sha256
 from rubric_env.evidence._tokens import estimate_tokens
 from rubric_env.submission import OUTPUT
 

@@ -108,7 +108,7 @@ class Workbook:
         for _, element in self._stream(sheet.part, f"{S}row", f"{S}mergeCell", f"{S}col", f"{S}hyperlink"):
             if element.tag == f"{S}row":
                 declared = element.get("r") or ""
-                number = int(declared) if declared.isdecimal() else number + 1
+                number = _index(declared, number + 1)
                 hidden = element.get("hidden") in ("1", "true")
                 cells = [cell for cell in self._cells(element, number, sheet) if cell[1]]
                 if cells and self._left > 0:
@@ -127,7 +127,7 @@ class Workbook:
             elif element.tag == f"{S}mergeCell":
                 sheet.merged.append(element.get("ref") or "")
             elif element.tag == f"{S}col" and element.get("hidden") in ("1", "true"):
-                first, last = int(element.get("min") or 1), int(element.get("max") or 1)
+                first, last = (_index(element.get(name), 1) for name in ("min", "max"))
                 sheet.hidden_columns.append(
                     f"{column_letters(first)}:{column_letters(last)}" if last > first else column_letters(first)
                 )
@@ -175,13 +175,12 @@ class Workbook:
         if stored is None:
             return ""
         if kind == "s":
-            return self._strings[int(stored)] if stored.isdecimal() and int(stored) < len(self._strings) else ""
+            return _at(self._strings, stored, "")
         if kind == "b":
             return "TRUE" if stored == "1" else "FALSE"
         if kind in ("str", "e", "d"):
             return stored
-        style = cell.get("s") or "0"
-        code = self._formats[int(style)] if style.isdecimal() and int(style) < len(self._formats) else "General"
+        code = _at(self._formats, cell.get("s") or "0", "General")
         return shown(stored, code, epoch_1904=self._epoch_1904)
 
     def _beside(self, sheet: _Sheet, links: Mapping[str, Relationship]) -> Iterator[Unit]:
@@ -211,8 +210,7 @@ class Workbook:
         root = self._package.xml(part)
         authors = [author.text or "" for author in root.iter(f"{S}author")]
         for comment in root.iter(f"{S}comment"):
-            index = comment.get("authorId") or ""
-            author = authors[int(index)] if index.isdecimal() and int(index) < len(authors) else ""
+            author = _at(authors, comment.get("authorId"), "")
             text = _text(comment)
             if text and not author.startswith("tc="):  # a copy of a threaded comment
                 mark = f"comment by {author}" if author else "comment"
@@ -254,17 +252,16 @@ class Workbook:
         return strings
 
     def _styles(self, part: str) -> list[str]:
-        try:
-            root = self._package.xml(part)
-        except (KeyError, Unreadable):
+        root = self._package.optional(part)
+        if root is None:
             return []
         codes = dict(BUILT_IN)
         for entry in root.iter(f"{S}numFmt"):
-            if (identity := entry.get("numFmtId") or "").isdecimal():
-                codes[int(identity)] = entry.get("formatCode") or "General"
+            codes[_index(entry.get("numFmtId"), -1)] = entry.get("formatCode") or "General"
         cells = root.find(f"{S}cellXfs")
-        identities = [entry.get("numFmtId") or "0" for entry in cells] if cells is not None else []
-        return [codes.get(int(identity), "General") if identity.isdecimal() else "General" for identity in identities]
+        return [
+            codes.get(_index(entry.get("numFmtId"), 0), "General") for entry in (cells if cells is not None else ())
+        ]
 
     def _stream(self, part: str, *tags: str) -> Iterator[tuple[str, Element]]:
         from lxml import etree
@@ -273,7 +270,7 @@ class Workbook:
         try:
             yield from etree.iterparse(io.BytesIO(data), events=("end",), tag=tags, **parser())
         except etree.XMLSyntaxError as error:
-            self._reading.lost(posixpath.basename(part), error)
+            self._reading.lost(posixpath.basename(part), Unreadable(f"its XML does not parse ({error})"))
 
 
 def _sheet(entry: Element, links: Mapping[str, Relationship]) -> _Sheet:
@@ -292,6 +289,16 @@ def _text(element: Element) -> str:
     """Rich text as one string; how Japanese is read aloud (`rPh`) is not part of it."""
     spoken = {id(run) for reading in element.iter(f"{S}rPh") for run in reading.iter(f"{S}t")}
     return "".join(run.text or "" for run in element.iter(f"{S}t") if id(run) not in spoken).replace("\n", " / ")
+
+
+def _index(text: str | None, otherwise: int) -> int:
+    """A number as an attribute gives it; one of more digits than any file needs is none."""
+    return int(text) if text and text.isdecimal() and len(text) <= 10 else otherwise
+
+
+def _at(values: list[str], index: str | None, otherwise: str) -> str:
+    place = _index(index, -1)
+    return values[place] if 0 <= place < len(values) else otherwise
 
 
 def _number(letters: str) -> int:

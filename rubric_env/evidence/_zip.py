@@ -17,6 +17,13 @@ MEMBER_BYTES = 64 * 2**20
 TOTAL_BYTES = 512 * 2**20
 """Unpacked, of all members that are read."""
 
+
+class Missing(Unreadable, KeyError):
+    """No member has this name."""
+
+    __str__ = Exception.__str__
+
+
 _ENCRYPTED = 0x1
 _CHUNK = 2**20
 
@@ -32,23 +39,26 @@ class Archive:
             self._zip = zipfile.ZipFile(path)
         except (zipfile.BadZipFile, ValueError, NotImplementedError, EOFError) as error:
             raise Unreadable(f"it is no zip container, or a damaged one ({error})") from None
-        infos = self._zip.infolist()
-        if len(infos) > MEMBERS:
-            raise Unreadable(f"it holds {len(infos):,} files, more than {MEMBERS:,}")
-        self._members = {_key(info.filename): info for info in infos}
-        self._read = 0
-
-    @property
-    def members(self) -> list[zipfile.ZipInfo]:
+        self.members = self._zip.infolist()
         """In the order of the container's directory."""
-        return list(self._members.values())
+        if len(self.members) > MEMBERS:
+            raise Unreadable(f"it holds {len(self.members):,} files, more than {MEMBERS:,}")
+        self._members = {_key(info.filename): info for info in self.members}
+        self._read = 0
 
     def __contains__(self, name: str) -> bool:
         return _key(name) in self._members
 
     def read(self, name: str, limit: int = MEMBER_BYTES) -> bytes:
-        """A member's bytes. Raises KeyError for a name that is not there, Unreadable for what cannot be unpacked."""
-        info = self._members[_key(name)]
+        """A member's bytes. Raises Missing for a name that is not there, Unreadable for what cannot be unpacked.
+
+        Of members with the same name the last one counts, as it does where an archive is unpacked.
+        """
+        return self.unpack(self._info(name), limit)
+
+    def unpack(self, info: zipfile.ZipInfo, limit: int = MEMBER_BYTES) -> bytes:
+        """The bytes of one of `members`. Raises Unreadable."""
+        name = info.filename
         if info.flag_bits & _ENCRYPTED:
             raise Unreadable(f"{name} is encrypted")
         limit = min(limit, TOTAL_BYTES - self._read)
@@ -67,12 +77,17 @@ class Archive:
 
     def head(self, name: str, size: int) -> bytes:
         """The first `size` bytes of a member, or all when it has fewer. Raises as `read` does."""
-        info = self._members[_key(name)]
+        info = self._info(name)
         try:
             with self._zip.open(info) as member:
                 return member.read(size)
         except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, RuntimeError, OSError) as error:
             raise Unreadable(f"{name} cannot be unpacked ({error})") from None
+
+    def _info(self, name: str) -> zipfile.ZipInfo:
+        if _key(name) not in self._members:
+            raise Missing(f"{name} is missing")
+        return self._members[_key(name)]
 
 
 def _key(name: str) -> str:

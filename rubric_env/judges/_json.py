@@ -7,7 +7,7 @@ import threading
 from collections import OrderedDict
 from typing import Any
 
-SHARED_BYTES = 16 * 2**20
+SHARED_BYTES = 2 * 2**20
 """What is kept of shared texts, all judges of the process together."""
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -37,12 +37,17 @@ class SharedTexts:
                 return encoded
         encoded = to_json(text)
         with self._lock:
-            if text not in self._known and len(encoded) <= self._limit:
+            if text not in self._known and _held(text, encoded) <= self._limit:
                 self._known[text] = encoded
-                self._size += len(encoded)
+                self._size += _held(text, encoded)
             while self._size > self._limit:
-                self._size -= len(self._known.popitem(last=False)[1])
+                self._size -= _held(*self._known.popitem(last=False))
         return encoded
+
+
+def _held(text: str, encoded: bytes) -> int:
+    """Bytes, roughly: the text is kept as the key."""
+    return len(text) + len(encoded)
 
 
 shared_json = SharedTexts()

@@ -112,6 +112,12 @@ class JudgePool:
         return complete
 
     @property
+    def quota(self) -> str:
+        """That of the only member; several have quotas of their own, which `pick` tells."""
+        judge = self._members[0].judge
+        return str(getattr(judge, "quota", judge.identity)) if len(self._members) == 1 else self.identity
+
+    @property
     def sees(self) -> bool:
         """Whether every member takes pictures."""
         return all(getattr(member.judge, "sees", False) for member in self._members)

@@ -27,7 +27,7 @@ from rubric_env.judges.protocol import CallFault, Reply
 from rubric_env.scoring.faults import Fault, FaultKind
 from rubric_env.scoring.judgement import Usage
 
-PROBES = (0.2, 0.4, 0.8)
+PROBES = (0.15, 0.3, 0.6)
 _processes = multiprocessing.get_context("forkserver")
 _processes.set_forkserver_preload([__name__, "pytest"])  # a child imports the main module of the run
 

@@ -73,6 +73,10 @@ def shape(text: str = "", *, place: str = "", extra: str = "", properties: str =
     )
 
 
+def words(text: str) -> str:
+    return f"<a:p><a:r><a:t>{text}</a:t></a:r></a:p>"
+
+
 def related(kind: str, target: str, identity: str = "rIdX", mode: str = "") -> Callable[[str], str]:
     """One more relationship."""
     kind = kind if "/" in kind else f"{TYPES}/{kind}"

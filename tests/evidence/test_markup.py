@@ -112,7 +112,7 @@ def test_section_8_notebooks_by_cells_with_their_outputs(extract_of) -> None:
         "[cell 2/output 3] (error) ValueError: no data",
     ]
     assert extract.note.startswith("3 cells, 1 of code, 1 of them were run")
-    assert "cell 3: AttributeError" in extract.note
+    assert "cell 3: it is damaged (AttributeError)" in extract.note
 
 
 @pytest.mark.parametrize("text", ["{", "[1]", '{"a": 1}'])

@@ -114,6 +114,39 @@ def test_section_4_an_address_that_was_cut_is_not_there(pack_of):
     assert not pack.resolves("output/long.md#¶200")
 
 
+def test_section_4_cells_of_rows_that_were_cut_may_be_there_and_those_of_no_sheet_are_not(pack_of):
+    from openpyxl import Workbook
+
+    book = Workbook()
+    for row in range(1, 401):
+        book.active.append([row, "some words of a row"])
+    book.create_sheet("Last")["A1"] = "end"
+    pack = pack_of({"book.xlsx": saved(book)}, tokens=2000)
+    assert pack.extracts[0].omitted
+    for cell in ("Sheet!B2", "Sheet!B200", "Sheet!B399", "cell A200", "book.xlsx#Sheet!A150:B250", "Last!A1"):
+        assert pack.resolves(cell), cell
+    for cell in ("Sheet!C2", "Plan!B200", "book.xlsx#Sheet9!A1", "Last!B1"):
+        assert not pack.resolves(cell), cell
+
+
+def test_section_4_slides_that_were_cut_are_there_and_those_after_the_last_are_not(pack_of):
+    from pptx import Presentation
+
+    made = Presentation()
+    for number in range(60):
+        made.slides.add_slide(made.slide_layouts[5]).shapes.title.text = f"Title {number} " + "word " * 20
+    pack = pack_of({"deck.pptx": saved(made)}, tokens=1500)
+    assert pack.extracts[0].omitted
+    assert pack.resolves("deck.pptx#slide 30") and pack.resolves("slides 29-31, shape 1") and pack.resolves("slide 60")
+    assert not pack.resolves("deck.pptx#slide 61") and not pack.resolves("slide 75")
+
+
+def test_section_4_a_file_that_nobody_can_open_has_no_address(pack_of):
+    pack = pack_of({"deck.pptx": b"PK\x03\x04rest", "book.xlsx": b"PK\x03\x04rest"})
+    assert not pack.resolves("deck.pptx#slide 3")
+    assert pack.resolves("deck.pptx cannot be opened, so slide 3 is unknown")
+
+
 def test_section_4_a_quote_across_the_pieces_of_a_long_paragraph_resolves(pack_of):
     text = " ".join(f"word{n}" for n in range(2000))
     pack = pack_of({"long.md": text})
@@ -333,6 +366,11 @@ def saved_picture(picture):
         "chart.png#picture",
         "The P0 and p95 figures, a 3-page note, 20 slides per hour",
         "report.docx#Summary",
+        "It has only 5 slides. 12 were wanted.",
+        "a 2-page 2024 budget, and the slides 2024 brought",
+        "Slide 5 – 12 suppliers; slides 3 and 4 and 20 sources",
+        "slides 1, 2, 15 suppliers",
+        "Complaint ¶ 45",
     ],
 )
 def test_section_4_addresses_of_every_kind_resolve_as_people_write_them(office, evidence):

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import io
+import json
 import re
 import string
+import subprocess
+import sys
+import textwrap
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rubric_env.evidence import Extract, Limits, Unit, build_pack, estimate_tokens
+from rubric_env.evidence._sights import MOST, TOKENS
 from rubric_env.submission import Submission, conversation_text, read_submission
+from tests.evidence.office import saved
 
 MARKER = "5f0c" * 8
 
@@ -285,3 +292,121 @@ def test_a_content_that_was_delivered_twice_is_shown_once_and_can_be_cited_under
 def test_of_equal_files_the_one_that_a_row_names_is_shown(pack_of):
     pack = pack_of({"a.md": "text", "b.md": "text"}, named=["b.md states it"])
     assert [extract.name for extract in pack.extracts if extract.same_as] == ["output/a.md"]
+
+
+def scan(pages):
+    """A PDF without a word, which only a picture shows; no other program is needed to draw it."""
+    import pypdfium2
+
+    made = pypdfium2.PdfDocument.new()
+    for number in range(pages):
+        made.new_page(100 + number, 60)
+    return saved(made)
+
+
+def picture(colour="red"):
+    from PIL import Image
+
+    buffer = io.BytesIO()
+    Image.new("RGB", (60, 40), colour).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def seen(pack):
+    """Addresses of pictures by file."""
+    found = {}
+    for sight in pack.sights:
+        name, _, label = sight.address.rpartition("#")
+        found.setdefault(name.removeprefix("output/"), []).append(label)
+    return found
+
+
+def test_section_8_a_judge_that_sees_gets_the_pages_that_text_does_not_stand_for(pack_of):
+    files = {"scan.pdf": scan(2), "chart.png": picture(), "report.md": "words", "data.csv": "1,2"}
+    pack = pack_of(files, sights="some")
+    assert seen(pack) == {"chart.png": ["picture"], "scan.pdf": ["p1", "p2"]}
+    assert all(sight.path.read_bytes().startswith(b"\x89PNG") for sight in pack.sights)
+    assert pack.resolves("scan.pdf#p2") and not pack.resolves("scan.pdf#p3")
+    assert pack.pages == 3
+    assert not pack.ours
+
+
+def test_section_8_a_judge_that_does_not_see_gets_no_picture_and_the_same_text(pack_of):
+    blind, seeing = (pack_of({"chart.png": picture(), "a.md": "x"}, sights=sights) for sights in ("none", "some"))
+    assert (blind.pages, seeing.pages) == (0, 1)
+    assert blind.text(MARKER) == seeing.text(MARKER)
+    assert blind.digest != seeing.digest
+
+
+def test_section_8_pictures_are_shared_fairly_and_what_is_left_out_is_said(pack_of):
+    pack = pack_of({"a.pdf": scan(30), "b.pdf": scan(31), "c.pdf": scan(3)}, sights="some")
+    counts = {name: len(labels) for name, labels in seen(pack).items()}
+    assert counts["c.pdf"] == 3 and sum(counts.values()) == MOST and abs(counts["a.pdf"] - counts["b.pdf"]) <= 1
+    assert seen(pack)["a.pdf"][0] == "p1" and seen(pack)["a.pdf"][-1] == "p30"
+    notes = {extract.name: (extract.note, extract.ours) for extract in pack.extracts}
+    assert f"{counts['a.pdf']} of 30 pages are shown as pictures" in notes["output/a.pdf"][0]
+    assert [notes[f"output/{name}.pdf"][1] for name in "abc"] == [True, True, False]
+
+
+def test_section_8_a_file_that_a_row_names_is_seen_first_and_leaves_some_to_the_others(pack_of):
+    files = {"a.pdf": scan(30), "b.pdf": scan(31), "c.pdf": scan(32)}
+    counts = {name: len(labels) for name, labels in seen(pack_of(files, sights="some", named=["see B.pdf"])).items()}
+    assert counts == {"a.pdf": 1, "b.pdf": MOST - 2, "c.pdf": 1}
+
+
+def test_section_8_equal_files_are_drawn_and_shown_once(pack_of):
+    pack = pack_of({"a.png": picture(), "b.png": picture(), "c.png": picture("blue")}, sights="some")
+    assert seen(pack) == {"a.png": ["picture"], "c.png": ["picture"]}
+    assert pack.resolves("b.png#picture")
+
+
+@pytest.mark.parametrize("tokens", [1000, 4000, 12_000, 40_000])
+def test_section_8_pictures_count_against_the_budget_and_leave_half_of_it_to_text(pack_of, tokens):
+    files = {"a.pdf": scan(30), "long.md": prose(1), "more.md": prose(2)}
+    pack = pack_of(files, sights="all", tokens=tokens)
+    assert pack.tokens <= tokens
+    assert TOKENS * pack.pages <= tokens / 2
+    assert pack.pages == min(MOST, tokens // 2 // TOKENS)
+    assert pack.tokens >= 0.75 * min(tokens, 28_000)
+
+
+def test_section_8_what_a_judge_sees_is_part_of_the_digest(pack_of):
+    def digest(colour):
+        return pack_of({"a.png": picture(colour)}, sights="some").digest
+
+    assert digest("#102030") == digest("#102030") != digest("#102031")
+
+
+def test_section_8_the_level_that_was_reached_is_known_for_every_file(pack_of):
+    files = {"cut.md": prose(1), "a.md": "words", "chart.png": picture(), "broken.pdf": b"%PDF-1.7 x"}
+    pack = pack_of(files, sights="some", tokens=5000)
+    levels = {extract.name.removeprefix("output/"): pack.level(extract) for extract in pack.extracts}
+    assert levels == {"cut.md": "cut", "a.md": "structure", "chart.png": "pages", "broken.pdf": "unreadable"}
+
+
+MEASURE = """
+import re, sys
+from pathlib import Path
+from rubric_env.evidence import build_pack
+from rubric_env.submission import read_submission
+pack = build_pack(read_submission(Path(sys.argv[1])), budget_tokens=20_000)
+assert pack.resolves("output/log.txt#¶1") and pack.digest
+print(int(re.search(r"VmHWM:\\s*(\\d+)", Path("/proc/self/status").read_text())[1]) // 1024)
+"""
+"""`ru_maxrss` would begin with what the test's own process takes."""
+
+
+def test_section_8_memory_does_not_grow_with_the_size_of_the_submission(tmp_path):
+    def megabytes(name, lines, cells):
+        output = tmp_path / name / "output"
+        output.mkdir(parents=True)
+        (output / "log.txt").write_bytes(b"a line of a log\n\n" * lines)
+        code = {"cell_type": "code", "source": "x = 1\n" * 249, "outputs": []}
+        (output / "long.ipynb").write_text(json.dumps({"cells": [code] * cells}))
+        command = [sys.executable, "-c", textwrap.dedent(MEASURE), str(tmp_path / name)]
+        return int(subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout)
+
+    # 10 MB of text is more than is read of one file; everything beyond must cost nothing.
+    small, large = megabytes("small", 600_000, 100), megabytes("large", 5_000_000, 10_000)
+    assert large < small + 5
+    assert large < 100

@@ -8,7 +8,7 @@ from rubric_env.judges._json import SharedTexts, to_json
 
 
 def test_shared_texts_are_encoded_once_and_bounded() -> None:
-    texts = SharedTexts(limit=250)
+    texts = SharedTexts(limit=500)
     first, second = "a" * 98, "b" * 98
     once = texts(first)
     assert once == to_json(first)

@@ -334,8 +334,8 @@ class Endpoint:
 
 def _words(content: Any) -> str:
     """The text of a message, whose content may be parts."""
-    if isinstance(content, str):
-        return content
+    if not isinstance(content, list):
+        return str(content)
     return "\n".join(part["text"] for part in content if "text" in part)
 
 

@@ -3,7 +3,7 @@
     with RedisServer() as redis:
         connect(redis.url)
         redis.kill()
-        redis.start()           # empty, unless RedisServer(keeps=True)
+        redis.start()           # empty
 
 Without the program the tests are skipped, or fail where RUBRIC_ENV_REQUIRE_REDIS=1 or CI says that it must be there.
 """
@@ -25,11 +25,10 @@ WAIT = 20.0
 
 
 class RedisServer:
-    """`keeps`: what was written survives a kill. `password`: only who knows it is let in."""
+    """Remembers nothing after a kill. `password`: only who knows it is let in."""
 
-    def __init__(self, *, keeps: bool = False, password: str = "") -> None:
+    def __init__(self, *, password: str = "") -> None:
         self.port = _free_port()
-        self._keeps = keeps
         self._password = password
         self._process: subprocess.Popen[bytes] | None = None
         self._folder = tempfile.TemporaryDirectory(prefix="redis-")
@@ -49,7 +48,6 @@ class RedisServer:
 
     def start(self) -> None:
         options = {"port": self.port, "bind": "127.0.0.1", "dir": self._folder.name, "save": ""}
-        options |= {"appendonly": "yes" if self._keeps else "no", "appendfsync": "always"}
         options |= {"requirepass": self._password} if self._password else {}
         words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
         log = Path(self._folder.name) / "log"

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -159,8 +158,11 @@ class Link:
             return answers
 
     async def _come_back(self) -> None:
-        with suppress(*self._links.failures):
+        try:
             await self._client.ping()
+        except self._links.failures as error:
+            self._links.lost(error)
+        else:
             self._links.back()
             await self._send()
 

@@ -30,7 +30,7 @@ def units(reading: Reading) -> Iterator[Unit]:
 
 def _archive(reading: Reading, depth: int) -> Iterator[Unit]:
     archive = Archive(reading.path)
-    files = [member for member in archive.members if not member.is_dir()]
+    files = [member for member in archive.members if not member.filename.endswith("/")]
     total = sum(member.file_size for member in files)
     reading.note(f"{len(files):,} files, {total:,} bytes unpacked")
     for member in files[:LISTED]:
@@ -41,7 +41,7 @@ def _archive(reading: Reading, depth: int) -> Iterator[Unit]:
         for number, member in enumerate(files[:READ]):
             path = Path(made) / f"{number}{_suffix(member)}"
             try:
-                path.write_bytes(archive.read(member.filename, MEMBER_BYTES))
+                path.write_bytes(archive.unpack(member, MEMBER_BYTES))
             except Unreadable as error:
                 reading.note(str(error))
                 continue
@@ -64,7 +64,10 @@ def _member(path: Path, name: str, reading: Reading, depth: int) -> Iterator[Uni
         kind, _ = found or identify(path, suffix)
         if kind.units is None:
             assert kind.read is not None
-            inner: Iterator[Unit] = iter(kind.read(path, Limits(MEMBER_TOKENS, MEMBER_BYTES)).units)
+            extract = kind.read(path, Limits(MEMBER_TOKENS, MEMBER_BYTES))
+            if extract.status == "cut":
+                inside.skipped("; ".join(filter(None, (extract.note, extract.gap))))
+            inner: Iterator[Unit] = iter(extract.units)
         elif kind.units is not units:
             inner = kind.units(inside)
         elif depth > 1:
@@ -74,11 +77,15 @@ def _member(path: Path, name: str, reading: Reading, depth: int) -> Iterator[Uni
         for unit in inner:
             yield unit._replace(label=f"{name}!{unit.label}")
     except NotRead as error:
-        reading.lost(name, f"{error.kind} {error}")
+        reading.lost(name, error)
     except Unreadable as error:
         reading.note(f"{name} cannot be read: {error}")
+    except Exception as error:
+        # Broken files raise anything; what stands beside them stays.
+        reading.lost(f"the rest of {name}", error)
     reading.notes += [f"{name}: {note}" for note in inside.notes]
     reading.errors += [f"{name}!{error}" for error in inside.errors]
+    reading.failed = reading.failed or inside.failed
     reading.cut = reading.cut or inside.cut
 
 

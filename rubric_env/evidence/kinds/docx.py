@@ -17,7 +17,7 @@ def units(reading: Reading) -> Iterator[Unit]:
     from rubric_env.evidence._docx import Story
     from rubric_env.evidence._ooxml import Package, W
 
-    package = Package(reading.path)
+    package = Package(reading)
     main = package.main("word/document.xml")
     try:
         root = package.xml(main)

@@ -18,7 +18,7 @@ BYTES = 32 * 2**20
 """Read of one page."""
 
 DEPTH = 250
-"""Levels of elements that are walked; browsers stop at 512."""
+"""Levels of elements that are walked; of what is deeper the bare text is taken. Browsers stop at 512."""
 
 # fmt: off
 _BLOCKS = frozenset({
@@ -28,7 +28,7 @@ _BLOCKS = frozenset({
     "thead", "tr", "ul",
 })
 # fmt: on
-_SKIPPED = frozenset({"script", "style", "template", "noscript", "svg", "math", "head", "iframe", "object", "canvas"})
+_SKIPPED = frozenset({"script", "style", "template", "noscript", "head", "iframe", "object", "canvas"})
 _HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
 _HIDDEN_STYLE = re.compile(
     r"display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0(?![.\d])|opacity\s*:\s*0(?![.\d])"
@@ -66,11 +66,14 @@ def units(reading: Reading) -> Iterator[Unit]:
     text, notes = decode(data[:BYTES])
     for note in notes:
         reading.note(note)
-    parser = html.HTMLParser(encoding="utf-8", no_network=True, huge_tree=False)
+    # What is nested deeper than libxml2's usual limit would end the page there. Its size is bounded above.
+    parser = html.HTMLParser(encoding="utf-8", no_network=True, huge_tree=True)
     try:
         root = html.document_fromstring(clean(text).encode("utf-8", "replace"), parser=parser)
     except (etree.ParserError, etree.XMLSyntaxError) as error:
         raise Unreadable(f"it holds no page ({error})") from None
+    if deep := [error for error in parser.error_log if "depth" in error.message]:
+        reading.lost("what is nested too deeply", Unreadable(deep[0].message))
     yield from _metadata(root)
     page = _Page()
     _walk(root, page, "", 0)
@@ -97,8 +100,14 @@ def _walk(element: Any, page: _Page, mark: str, depth: int) -> None:
             page.end_block("comment, not visible")
             page.text = before
         return
-    if tag in _SKIPPED or depth > DEPTH:
+    if tag == "svg":
+        _drawing(element, page, mark)
+        return
+    if tag in _SKIPPED:
         page.skipped += tag not in ("style", "head", "template")
+        return
+    if depth > DEPTH:
+        page.text.append(" ".join(words for words in element.itertext() if words.strip()))
         return
     own = _mark(element)
     block = tag in _BLOCKS
@@ -118,6 +127,14 @@ def _walk(element: Any, page: _Page, mark: str, depth: int) -> None:
         page.text.append(f" ({target})")
     if block or own:
         page.end_block(inner)
+
+
+def _drawing(element: Any, page: _Page, mark: str) -> None:
+    """The words of a drawing in the page, such as a chart."""
+    words = (_SPACE.sub(" ", "".join(text.itertext())).strip() for text in element.iter("title", "desc", "text"))
+    page.end_block(mark)
+    page.text.append(" | ".join(filter(None, words)))
+    page.end_block(", ".join(filter(None, (mark, "drawing"))))
 
 
 def _opened(element: Any, tag: str, page: _Page) -> None:

@@ -36,14 +36,14 @@ def units(reading: Reading) -> Iterator[Unit]:
         try:
             yield from _cell(cell, f"cell {number}")
         except (AttributeError, TypeError, KeyError) as error:
-            reading.lost(f"cell {number}", error)
+            reading.lost(f"cell {number}", f"it is damaged ({type(error).__name__})")
     code = [cell for cell in cells if isinstance(cell, dict) and cell.get("cell_type") == "code"]
     run = sum(cell.get("execution_count") is not None or bool(cell.get("outputs")) for cell in code)
     reading.note(f"{len(cells)} cells, {len(code)} of code, {run} of them were run")
 
 
 def _cell(cell: Any, address: str) -> Iterator[Unit]:
-    kind = cell.get("cell_type", "cell")
+    kind = str(cell.get("cell_type", "cell"))
     count = cell.get("execution_count") or cell.get("prompt_number")
     if source := _text(cell.get("source", cell.get("input"))).strip("\n"):
         yield Unit(address, source, f"{kind}, run {count}" if count else kind)

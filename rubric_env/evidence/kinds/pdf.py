@@ -41,7 +41,7 @@ def units(reading: Reading) -> Iterator[Unit]:
             found = list(_page(page, address, document))
             page.close()
         except pypdfium2.PdfiumError as error:
-            reading.lost(address, error)
+            reading.lost(address, Unreadable(error))
             continue
         if not any(unit.label == address and not unit.mark for unit in found):
             textless.append(number + 1)
@@ -118,7 +118,7 @@ def _attachments(document: Any, reading: Reading) -> Iterator[Unit]:
         try:
             name = document.get_attachment(index).get_name()
         except pypdfium2.PdfiumError as error:
-            reading.lost(f"attachment {index + 1}", error)
+            reading.lost(f"attachment {index + 1}", Unreadable(error))
         else:
             yield Unit(f"attachment {index + 1}", name, "attached file, not read")
 

@@ -28,7 +28,7 @@ def units(reading: Reading) -> Iterator[Unit]:
     from rubric_env.evidence._pptx_deck import SLIDES, Deck
 
     try:
-        deck = Deck(Package(reading.path), reading)
+        deck = Deck(Package(reading), reading)
         slides = deck.slides
     except Unreadable as error:
         _digest(reading, None, [], str(error))
@@ -72,9 +72,18 @@ def _read(slide: Slide, pages: list[dict[str, Any]]) -> Iterator[Unit]:
         yield from slide.units()
     except Exception as error:
         reading.lost(f"the rest of {slide.address}", error)
-    if slide.page:
-        reading.write(f"pages/slide-{slide.number:03}.json", slide.page)
-    pages.append(slide.page or {"number": slide.number, "read": False})
+    if not slide.page:
+        pages.append({"number": slide.number, "read": False})
+        return
+    reading.write(f"pages/slide-{slide.number:03}.json", slide.page)
+    measured = slide.page.pop("layout_facts")
+    del slide.page["shapes"]  # the rest stays in memory until all slides are read
+    sizes = measured["font_sizes"]
+    pages.append(
+        slide.page
+        | {"smallest_font": min(map(float, sizes), default=None), "font_sizes": sizes, "fonts": measured["fonts"]}
+        | {"notable": measured["notable"]}
+    )
 
 
 def _use(slide: Slide, used: dict[str, list[int]]) -> None:
@@ -95,13 +104,13 @@ def _behind(deck: Deck, used: dict[str, list[int]]) -> Iterator[Unit]:
 
 def _as_a_whole(deck: Deck, pages: list[dict[str, Any]]) -> Iterator[Unit]:
     """Size, fonts and sizes of text over all slides."""
-    read = [page for page in pages if "layout_facts" in page]
+    read = [page for page in pages if page.get("read", True)]
     if not read:
         return
     fonts, sizes = Counter[str](), Counter[str]()
     for page in read:
-        fonts.update(page["layout_facts"]["fonts"])
-        sizes.update(page["layout_facts"]["font_sizes"])
+        fonts.update(page["fonts"])
+        sizes.update(page["font_sizes"])
     width, height = deck.size.width / 72, deck.size.height / 72
     words = [f"slides of {width:.2f} × {height:.2f} inches", f"{sum(page['words'] for page in read):,} words on slides"]
     total = sum(fonts.values())
@@ -127,16 +136,9 @@ def _digest(reading: Reading, deck: Deck | None, pages: list[dict[str, Any]], fa
             reading.note(problem)
     wrong = [failure] if failure else [*(deck.broken if deck else []), *reading.errors]
     state = {"structure_ok": not wrong, "extract_errors": len(reading.errors) + bool(failure)}
-    listed = [
-        {name: value for name, value in page.items() if name not in ("shapes", "layout_facts")}
-        | ({key: page["layout_facts"][key] for key in ("fonts", "font_sizes", "notable")} if "shapes" in page else {})
-        for page in pages
-    ]
-    for page in listed:
-        page["smallest_font"] = min(map(float, page.get("font_sizes", {})), default=None)
     size = [deck.size.width, deck.size.height] if deck else None
     digest = {**state, "structure_note": "; ".join(wrong), "slide_count": len(pages), "hidden": hidden}
-    reading.write("digest.json", digest | {"size_in_points": size, "slides": listed})
+    reading.write("digest.json", digest | {"size_in_points": size, "slides": pages})
     reading.facts |= {"slides": len(pages), "hidden": hidden, **state}
 
 

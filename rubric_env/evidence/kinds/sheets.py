@@ -16,7 +16,7 @@ def units(reading: Reading) -> Iterator[Unit]:
     from rubric_env.evidence._ooxml import Package
     from rubric_env.evidence._xlsx import Workbook
 
-    package = Package(reading.path)
+    package = Package(reading)
     yield from package.properties()
     workbook = Workbook(package, reading)
     yield from workbook.units()

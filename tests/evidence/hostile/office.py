@@ -122,12 +122,12 @@ def nested_groups(depth: int) -> bytes:
 
 def slide_table(columns: int, rows: int = 1, attributes: str = "") -> bytes:
     cells = f"<a:tc {attributes}><a:txBody><a:bodyPr/><a:p><a:r><a:t>c</a:t></a:r></a:p></a:txBody></a:tc>" * columns
-    grid = '<a:gridCol w="1000"/>' * columns
+    grid, lines = '<a:gridCol w="1000"/>' * columns, f'<a:tr h="1000">{cells}</a:tr>' * rows
     return deck_with(
         '<p:graphicFrame><p:nvGraphicFramePr><p:cNvPr id="9" name="t"/><p:cNvGraphicFramePr/><p:nvPr/>'
         '</p:nvGraphicFramePr><p:xfrm><a:off x="0" y="0"/><a:ext cx="9000" cy="9000"/></p:xfrm><a:graphic>'
         '<a:graphicData uri="http://schemas.openxmlformats.org/drawingml/2006/table"><a:tbl><a:tblPr/>'
-        f"<a:tblGrid>{grid}</a:tblGrid>{f'<a:tr h="1000">{cells}</a:tr>' * rows}</a:tbl></a:graphicData></a:graphic>"
+        f"<a:tblGrid>{grid}</a:tblGrid>{lines}</a:tbl></a:graphicData></a:graphic>"
         "</p:graphicFrame>" + shape(8, "after")
     )
 

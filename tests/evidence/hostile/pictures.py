@@ -46,3 +46,8 @@ def circular_tiff() -> bytes:
     entries += [(277, 3, 1, 1), (278, 4, 1, 1), (279, 4, 1, 1)]
     body = struct.pack("<H", len(entries)) + b"".join(struct.pack("<HHLL", *entry) for entry in entries)
     return b"II*\0" + struct.pack("<L", 8) + body + struct.pack("<L", 8)
+
+
+def white(width: int, height: int) -> bytes:
+    """A PNG of one colour: nothing to store, much to unpack."""
+    return png(width, height, (b"\0" + b"\xff" * 3 * width) * height)

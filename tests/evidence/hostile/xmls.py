@@ -10,7 +10,12 @@ from types import MappingProxyType
 
 from tests.evidence.office import changed
 
-LAUGHS = '<!ENTITY l0 "ha">' + "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 12))
+
+def _laugh(number: int) -> str:
+    return f"&l{number};"
+
+
+LAUGHS = '<!ENTITY l0 "ha">' + "".join(f'<!ENTITY l{n} "{10 * _laugh(n - 1)}">' for n in range(1, 12))
 """10^11 laughs."""
 
 QUADRATIC = f'<!ENTITY l11 "{"x" * 100_000}">'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
+import warnings
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping
@@ -15,9 +16,11 @@ def packed(members: Mapping[str, bytes] | Iterable[tuple[str | zipfile.ZipInfo, 
     """A zip of these members; names may come twice."""
     pairs = members.items() if isinstance(members, Mapping) else members
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(buffer, "w") as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # names that come twice
         for name, data in pairs:
-            archive.writestr(name, data, zipfile.ZIP_DEFLATED)
+            stored = name == "mimetype"  # where it is not compressed, it can be seen from outside
+            archive.writestr(name, data, zipfile.ZIP_STORED if stored else zipfile.ZIP_DEFLATED)
     return buffer.getvalue()
 
 
@@ -40,6 +43,11 @@ def zip64(declared: int = 2**62) -> bytes:
     """A member whose ZIP64 field claims four million terabytes, and whose bytes are nine."""
     extra = struct.pack("<HHQQ", 1, 16, declared, 9)
     return _container([("a.txt", 0)], b"plain.txt", declared=0xFFFFFFFF, extra=extra, method=0)
+
+
+def nameless() -> bytes:
+    """A member without a name."""
+    return _container([("", 0)], b"the text of nobody")
 
 
 def nested(depth: int, inside: bytes = b"the innermost text") -> bytes:

@@ -1,0 +1,163 @@
+"""What one rollout has for a judge: its files, each with its reader, and the policy's words."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from errno import EACCES, EINVAL, ELOOP, ENOTDIR, EPERM
+from pathlib import Path
+
+from rubric_env.evidence._decode import clean
+from rubric_env.evidence._extract import Extract, Kind, Limits, Unit, Unreadable
+from rubric_env.evidence._store import Entry, EvidenceStore, TooLarge
+from rubric_env.evidence.kinds import NotRead, kind_of, registry
+from rubric_env.evidence.kinds.text import paragraphs
+from rubric_env.submission import DeliveredFile, Submission, open_regular
+
+REPLY = "model_response_text.txt"
+CONVERSATION = "conversation.txt"
+
+ERRORS_SHOWN = 5
+"""Parts of one file that could not be extracted, named to the judge."""
+
+# What the policy can bring about itself. Any other failure to open a file that the walk has seen is the machine's.
+_POLICY_ERRORS = frozenset({EACCES, EPERM, ELOOP, ENOTDIR, EINVAL})
+_MESSAGE = re.compile(r"^\[message (\d+)\] ", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """`weight` is a size in bytes, or 0 where nothing is to be read; `read` gives the extract without name and size.
+
+    `path` and `kind` are those of a file that is read.
+    """
+
+    name: str
+    size: int
+    weight: int
+    read: Callable[[Limits], Extract]
+    path: Path | None = None
+    kind: str = ""
+    entry: Entry | None = None
+
+
+def source_of(file: DeliveredFile, store: EvidenceStore) -> Source:
+    try:
+        with open_regular(file.path) as opened:
+            found = kind_of(file.path.suffix.lower(), opened.read(64))
+        return _direct(file, *found) if found else _stored(file, store)
+    except NotRead as error:
+        gap = Extract(kind=error.kind, status="unsupported", note=str(error), ours=True)
+        return Source(file.name, file.size, 0, lambda _: gap)
+    except (Unreadable, OSError) as error:
+        failed = _failed(error)
+        return Source(file.name, file.size, 0, lambda _: failed)
+
+
+def _direct(file: DeliveredFile, kind: Kind, note: str) -> Source:
+    """Text, which is read where it lies."""
+    reader = kind.read
+    assert reader is not None
+
+    def read(limits: Limits) -> Extract:
+        try:
+            extract = reader(file.path, limits)
+        except (Unreadable, OSError) as error:
+            return replace(_failed(error), kind=kind.name)
+        return replace(extract, kind=kind.name, note="; ".join(filter(None, (note, extract.note))))
+
+    return Source(file.name, file.size, file.size, read, file.path, kind.name)
+
+
+def _stored(file: DeliveredFile, store: EvidenceStore) -> Source:
+    """A file that a worker process reads, once for each content."""
+    try:
+        entry = store.entry(file.path)
+    except TooLarge as error:
+        gap = Extract(kind=file.path.suffix.lstrip("."), status="unsupported", note=str(error), ours=True)
+        return Source(file.name, file.size, 0, lambda _: gap)
+    meta = entry.meta
+    if meta["status"] == "text":
+        return _direct(file, next(kind for kind in registry() if kind.name == meta["kind"]), meta["note"])
+    if meta["status"] not in ("read", "empty"):
+        ours = meta["status"] == "unsupported" or meta["ours"]
+        lost = Extract(kind=meta["kind"], status=meta["status"], note=meta["note"], ours=ours)
+        return Source(file.name, file.size, 0, lambda _: lost, file.path, meta["kind"], entry)
+    notes, errors = list(meta["notes"]), meta["errors"]
+    if errors:
+        more = f" and {len(errors) - ERRORS_SHOWN} more" if len(errors) > ERRORS_SHOWN else ""
+        notes.append(f"not extracted, which does not mean not there: {'; '.join(errors[:ERRORS_SHOWN])}{more}")
+
+    def read(limits: Limits) -> Extract:
+        extract = Extract.of(entry.units(), limits, notes=notes, cut=meta["cut"])
+        return replace(extract, kind=meta["kind"], ours=extract.ours or meta["ours"])
+
+    return Source(file.name, file.size, max(1, entry.size), read, file.path, meta["kind"], entry)
+
+
+def once(sources: Sequence[Source], mentions: str) -> list[Source]:
+    """Files that equal another of the same suffix are named, not read: the judge pays for each content once."""
+    alike = Counter(source.size for source in sources)
+    shown: dict[tuple[str, str], str] = {}
+    same: dict[str, str] = {}
+    for source in sorted(sources, key=lambda source: not mentioned(source.name, mentions)):
+        if source.path is not None and source.size and alike[source.size] > 1:
+            with suppress(OSError):
+                original = shown.setdefault((source.path.suffix, sha256(source.path)), source.name)
+                if original != source.name:
+                    same[source.name] = original
+    return [_repeated(source, same[source.name]) if source.name in same else source for source in sources]
+
+
+def _repeated(source: Source, original: str) -> Source:
+    note = f"the same bytes as {quoted(original)}: see there"
+    extract = Extract(kind=source.kind, status="same", note=note, same_as=original)
+    return replace(source, weight=0, read=lambda _: extract, entry=None)
+
+
+def sha256(path: Path) -> str:
+    """Of a delivered file as it is now. Raises OSError."""
+    digest = hashlib.sha256()
+    with open_regular(path) as opened:
+        while chunk := opened.read(2**20):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _failed(error: Unreadable | OSError) -> Extract:
+    if isinstance(error, Unreadable):
+        return Extract(kind="unknown", status="unreadable", note=str(error))
+    reason = (error.strerror or str(error)).lower()
+    return Extract(kind="unknown", status="unreadable", note=reason, ours=error.errno not in _POLICY_ERRORS)
+
+
+def words_of(submission: Submission) -> list[Source]:
+    def source(name: str, kind: str, text: str, split: Callable[[str], Iterator[Unit]]) -> Source:
+        text = clean(text)
+        size = len(text.encode())
+        return Source(name, size, size, lambda limits: replace(Extract.of(split(text), limits), kind=kind))
+
+    if submission.conversation is not None:
+        return [source(CONVERSATION, "conversation", submission.conversation, _messages)]
+    return [source(REPLY, "reply", submission.reply, paragraphs)] if submission.has_reply else []
+
+
+def _messages(conversation: str) -> Iterator[Unit]:
+    before, *rest = _MESSAGE.split(conversation)
+    yield from paragraphs(before)
+    for number, text in zip(rest[::2], rest[1::2], strict=True):
+        yield Unit(f"message {number}", text.rstrip("\n"))
+
+
+def mentioned(name: str, mentions: str) -> bool:
+    last = name.casefold().rpartition("/")[2]
+    return name.casefold() in mentions or ("." in last and last in mentions)
+
+
+def quoted(name: str) -> str:
+    return json.dumps(name, ensure_ascii=False)
