@@ -192,8 +192,13 @@ class HarborRubric(vf.Rubric):
             def judge_flat_group(states: list[Any]) -> list[float]:
                 return [0.0] * len(states)
 
-            self.add_metric(self._prefixed(judge_advantage))
-            self.add_metric(self._prefixed(judge_flat_group))
+            def judge_uneven_evidence(states: list[Any]) -> list[float]:
+                outcomes = [outcome for state in states if (outcome := state.get(self._outcome_key))]
+                levels = {outcome.fields["judge_evidence_level"] for outcome in outcomes if outcome.scored}
+                return [float(len(levels - {""}) > 1)] * len(states)
+
+            for metric in (judge_advantage, judge_flat_group, judge_uneven_evidence):
+                self.add_metric(self._prefixed(metric))
         self._with_group_funcs = with_group_funcs
 
     def _metric(self, field: str) -> Callable[..., Awaitable[float]]:

@@ -32,7 +32,7 @@ def evidence(
         bool, typer.Option("--json", help="accepted everywhere; this command always prints JSON")
     ] = False,
 ) -> None:
-    """Write what a judge would be shown of a submission, and a page about it for people.
+    """Write what a judge is shown, and a page about it for people.
 
     Prints a summary: the files, how far each was read, and passages that talk to the judge.
     """

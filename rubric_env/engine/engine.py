@@ -158,10 +158,13 @@ class JudgeEngine:
         context = replace(context, limiter_fallback=self._limiter.throttle.fallback)
         if rollout is not None:
             pack = rollout.material.pack
+            pages = pack.pages if self._desk.judges.sees else 0
+            cut = sum(extract.ours for extract in pack.extracts)
             context = replace(
                 context,
-                evidence_pages=pack.pages if self._desk.judges.sees else 0,
-                evidence_cut=sum(extract.ours for extract in pack.extracts),
+                evidence_pages=pages,
+                evidence_cut=cut,
+                evidence_level="cut" if cut else "pages" if pages else "structure",
                 injection_suspected=bool(pack.flags),
             )
         outcome = settle(case.spec, sheet.judgement(clock() - started, unfinished), self.settings, context)

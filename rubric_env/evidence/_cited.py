@@ -42,7 +42,7 @@ _CELLS = re.compile(
 )
 _PATH = re.compile(r"# ?\[?(\$(?:\.[\w-]+|\[\d+\]|\[\"(?:[^\"\\]|\\.)*\"\])*)")
 
-_LAST_ROW = 10_000_000
+_LAST_ROW = 9_999_999
 
 
 class Part(NamedTuple):
@@ -106,7 +106,7 @@ def cells(text: str) -> Iterator[CellRange]:
         place = (match["place"] or match["before"]).replace("$", "").replace(" ", "")
         if not any(map(str.isdigit, place)):
             first, _, last = place.partition(":")
-            place = f"{first}1:{last}{_LAST_ROW - 1}"
+            place = f"{first}1:{last}{_LAST_ROW}"
         if found := Cells.of(place):
             how = (match["how"] or "").strip(" '")
             yield CellRange(found, how if how in ("!", "#") else "", match.start(), match.end())

@@ -212,7 +212,8 @@ def _read_all(sources: Sequence[Source], budget: int, file_bytes: int) -> list[E
         source = sources[place]
         share = max(0, budget) // (len(sources) - len(shown))
         shown[place] = replace(source.read(Limits(share, file_bytes)), name=source.name, size=source.size)
-        budget -= estimate_tokens(shown[place].text)
+        noted = 2 * estimate_tokens(shown[place].note) if source.entry is not None else 0
+        budget -= estimate_tokens(shown[place].text) + noted
     return [shown[place] for place in range(len(sources))]
 
 

@@ -30,7 +30,7 @@ _LOOSE = frozenset({"slide", "p", "cell"})
 """Looked up without a name of a file or a `#` before them too; a row or a table of prose may be anything."""
 
 _AROUND_NAME = " \t([{<,:;`*'\"“”‘’«»|>-–—#!]的中里"
-_TO_NAME = re.compile(r"[ `*'\"”’»\])]*(?:(?:of|in|from|on)(?: the)? |[,(\[])?[ `*'\"“‘«]*")
+_TO_NAME = re.compile(r"[ `*'\"”’»\])]*(?:(?:of|in|from|on)(?: the)? |[(\[])[ `*'\"“‘«]*")
 _FILE = re.compile(
     # From the start of a name only: from each of its letters anew would take forever on a long one.
     r"(?<![\w/.-])[\w/.-]*[\w-]"
@@ -45,7 +45,7 @@ _ABSENT = re.compile(
     re.IGNORECASE,
 )
 _WANTED = re.compile(
-    r"\b(?:task|instruction|criteri|rubric|requir|should\b|expect|asks?\b|asked\b|wants?\b|needs?\b)|[題题應应]|要求|标准"
+    r"\b(?:task|instruction|criteri|rubric|requir|should\b|expect|asks?\b|asked\b|wants?\b|needs?\b)|要求|标准|题目|题干|应[有在当该为]"
 )
 _NOT_THERE = re.compile(
     r"(?:\b(?:no|without|missing|lacks?|lacking|absent)(?: an?| any)?|没有|缺少|缺|无|未见)[ `*\"'(\[]*$"
@@ -104,9 +104,10 @@ class Index:
                 yield self._has_cells(text, place) or _absent(text, place.start, place.end, _EMPTY)
 
     def _has_part(self, text: str, part: Part) -> bool:
-        named = self._before(text, part.start, part.marked) or self._after(text, part.end)
+        named = self._before(text, part.start, part.marked)
         if (part.marked and named) or part.word == "¶":
             return any(_has(source, part) for source in named or self._sources)
+        named = named or self._after(text, part.end)
         if not part.marked and (part.word not in _LOOSE or not _YEARS.isdisjoint(part.numbers)):
             return True
         words = _SAME.get(part.word, (part.word,))
@@ -163,8 +164,7 @@ class Index:
     def _after(self, text: str, start: int) -> list[Shown]:
         """The sources that `slide 3 of deck.pptx` names."""
         match = _TO_NAME.match(text, start)
-        at = match.end() if match else start
-        rest = text[at : at + self._reach]
+        rest = text[match.end() : match.end() + self._reach] if match else ""
         names = (rest[:length] for length in self._lengths)
         return next((self._known[name] for name in names if name in self._known and "." in name), [])
 

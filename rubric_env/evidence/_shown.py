@@ -113,7 +113,7 @@ class Shown:
     def rows(self) -> Mapping[str, dict[int, tuple[int, int]]]:
         """By sheet, the rows that are shown with their first and last column."""
         found: dict[str, dict[int, tuple[int, int]]] = {}
-        for label in self.labels:
+        for label in self.labels if self.kind in SHEETS else ():
             sheet, mark, place = label.rpartition("!")
             if not mark:
                 continue

@@ -15,6 +15,7 @@ from pathlib import Path
 from rubric_env.evidence._decode import clean
 from rubric_env.evidence._extract import Extract, Kind, Limits, Unit, Unreadable
 from rubric_env.evidence._store import Entry, EvidenceStore, TooLarge
+from rubric_env.evidence._tokens import estimate_tokens
 from rubric_env.evidence.kinds import NotRead, kind_of, registry
 from rubric_env.evidence.kinds.text import paragraphs
 from rubric_env.submission import DeliveredFile, Submission, open_regular
@@ -24,6 +25,9 @@ CONVERSATION = "conversation.txt"
 
 ERRORS_SHOWN = 5
 """Parts of one file that could not be extracted, named to the judge."""
+
+LEAST_NOTE = 100
+"""Characters that may be said of a file, however little room there is."""
 
 # What the policy can bring about itself. Any other failure to open a file that the walk has seen is the machine's.
 _POLICY_ERRORS = frozenset({EACCES, EPERM, ELOOP, ENOTDIR, EINVAL})
@@ -93,8 +97,14 @@ def _stored(file: DeliveredFile, store: EvidenceStore) -> Source:
         more = f" and {len(errors) - ERRORS_SHOWN} more" if len(errors) > ERRORS_SHOWN else ""
         notes.append(f"not extracted, which does not mean not there: {'; '.join(errors[:ERRORS_SHOWN])}{more}")
 
+    said = "; ".join(notes)
+
     def read(limits: Limits) -> Extract:
-        extract = Extract.of(entry.units(), limits, notes=notes, cut=meta["cut"])
+        # What is said of a file may hold names as long as the policy likes, and stands in the evidence twice.
+        most = max(LEAST_NOTE, limits.tokens)
+        note = said if len(said) <= most else f"{said[: most - 2]} …"
+        left = replace(limits, tokens=max(0, limits.tokens - 2 * estimate_tokens(note)))
+        extract = Extract.of(entry.units(), left, notes=filter(None, [note]), cut=meta["cut"])
         return replace(extract, kind=meta["kind"], ours=extract.ours or meta["ours"])
 
     return Source(file.name, file.size, max(1, entry.size), read, file.path, meta["kind"], entry)

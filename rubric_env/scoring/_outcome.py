@@ -26,6 +26,7 @@ IDS_SHOWN = 8
 class OutcomeContext:
     """What is known of a rollout beside its verdicts. `delivery` has `files`, `missing`, `from_chat`, `stray`.
 
+    `evidence_level` is how much of the evidence was shown: `pages`, `structure` (no pictures) or `cut` (by us).
     `limiter_fallback`: the shared limiter could not be reached, so that this process paced its calls alone.
     """
 
@@ -33,6 +34,7 @@ class OutcomeContext:
     injection_suspected: bool = False
     delivery: Mapping[str, Any] = field(default_factory=dict)
     evidence_cut: int = 0
+    evidence_level: str = ""
     limiter_fallback: bool = False
 
 
@@ -212,6 +214,7 @@ def _fields(
         "judge_seconds": judgement.seconds,
         "judge_evidence_pages": context.evidence_pages,
         "judge_evidence_cut": context.evidence_cut,
+        "judge_evidence_level": context.evidence_level,
         "judge_called": usage.calls > 0,
         "judge_score_lo": 0.0 if lo is None else lo,
         "judge_score_hi": 1.0 if hi is None else hi,

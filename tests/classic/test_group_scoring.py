@@ -92,6 +92,20 @@ async def test_a_group_in_which_all_got_the_same_reward_is_counted(make_rubric: 
     assert [s["metrics"]["judge_flat_group"] for s in varied] == [0.0, 0.0]
 
 
+async def test_section_8_a_group_whose_rollouts_were_shown_unequal_evidence_is_flagged(
+    make_rubric: Any, tmp_path: Any
+) -> None:
+    for name, size in (("short", 1), ("long", 3000)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "report.md").write_text("A paragraph of the report.\n\n" * size)
+    info = {name: {"submission_dir": str(tmp_path / name)} for name in ("short", "long")}
+    rubric = make_rubric(settings={"evidence_tokens": 2000})
+    for names, flagged in ((("short", "long"), 1.0), (("short", "short"), 0.0), (("long", "long"), 0.0)):
+        states = await score(rubric, [make_state("GOOD", info=info[name]) for name in names])
+        assert [s["metrics"]["judge_scored"] for s in states] == [1.0, 1.0]
+        assert [s["metrics"]["judge_uneven_evidence"] for s in states] == [flagged, flagged]
+
+
 @pytest.mark.parametrize("kind", ["grpo", "rloo"])
 async def test_other_advantages(make_rubric: Any, kind: str) -> None:
     states = await score(make_rubric(advantage=kind), [make_state("GOOD"), make_state("BAD")])

@@ -55,7 +55,7 @@ def test_names_are_distinct_texts_that_overwrite_no_output_column(make_rubric: A
 def test_only_the_group_funcs_take_plural_parameters(make_rubric: Any) -> None:
     rubric = make_rubric()
     group = {f.__name__ for f in rubric.funcs if rubric._is_group_func(f)}
-    assert group == {"judge_advantage", "judge_flat_group"}
+    assert group == {"judge_advantage", "judge_flat_group", "judge_uneven_evidence"}
 
 
 async def test_a_rollout_that_had_failed_before_is_not_judged_and_keeps_its_error(make_rubric: Any, judge: Any) -> None:

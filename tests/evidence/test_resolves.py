@@ -371,6 +371,7 @@ def saved_picture(picture):
         "Slide 5 – 12 suppliers; slides 3 and 4 and 20 sources",
         "slides 1, 2, 15 suppliers",
         "Complaint ¶ 45",
+        "stated in ¶2, data.csv#row 2, and [¶3] from data.csv",
     ],
 )
 def test_section_4_addresses_of_every_kind_resolve_as_people_write_them(office, evidence):
@@ -391,6 +392,7 @@ def test_section_4_addresses_of_every_kind_resolve_as_people_write_them(office, 
         "deck.pptx, slide 6: a chart",
         "slide 6 of deck.pptx",
         "第12张幻灯片",
+        "标题在第12张幻灯片上",
         "幻灯片 9",
         "output/slide 40 draft.pptx#slide 6",
         "book.xlsx#Sheet1!B70",

@@ -25,7 +25,7 @@ from rubric_env.settings import HARBOR_DEFAULTS, JudgeSettings
 
 TRAINING = JudgeSettings()
 HARBOR = JudgeSettings(**HARBOR_DEFAULTS)
-TEXT_FIELDS = {"judge_error_kind"}
+TEXT_FIELDS = {"judge_error_kind", "judge_evidence_level"}
 FLAGS = {
     "judge_scored",
     "judge_degraded",
@@ -246,7 +246,7 @@ def test_section_7_fields_of_a_judged_rollout():
     }
     faults = {"R03": Fault(FaultKind.CONTENT_FILTER, "flagged")}
     usage = Usage(calls=5, input_tokens=1000, cached_tokens=600, output_tokens=70, cost_usd=0.125)
-    context = OutcomeContext(3, True, {"files": 0, "missing": False, "from_chat": True, "stray": 1}, 2, True)
+    context = OutcomeContext(3, True, {"files": 0, "missing": False, "from_chat": True, "stray": 1}, 2, "cut", True)
     outcome = settle(spec, Judgement(verdicts, faults, usage, seconds=12.5, reused=1), TRAINING, context)
     assert dict(outcome.fields) == {
         "judge_scored": True,
@@ -259,6 +259,7 @@ def test_section_7_fields_of_a_judged_rollout():
         "judge_seconds": 12.5,
         "judge_evidence_pages": 3,
         "judge_evidence_cut": 2,
+        "judge_evidence_level": "cut",
         "judge_called": True,
         "judge_score_lo": 1.0,
         "judge_score_hi": 1.0,

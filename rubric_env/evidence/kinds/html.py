@@ -142,7 +142,7 @@ def _opened(element: Any, tag: str, page: _Page) -> None:
     if tag == "br":
         page.text.append("\v")
     elif tag in ("td", "th"):
-        page.text.append(" | " if "".join(page.text).strip() else "")
+        page.text.append(" | " if any(map(str.strip, page.text)) else "")
     elif tag == "img":
         words = ", ".join(filter(None, (element.get("alt"), _source(element.get("src")))))
         page.text.append(f" [picture: {words or 'no alt text'}] ")
