@@ -51,7 +51,7 @@ check: $(VENV)/.dev  ## formatting, lint, types, import contracts
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-bench: $(VENV)/.dev  ## every benchmark, the short way
+bench: $(VENV)/.dev $(VENV)/.llama  ## every benchmark, the short way
 	@for b in $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py)); do $(BIN)/python $$b --quick || exit 1; done
 
 # Each in an environment of its own: nothing else of the project needs them, or could live with all of them.

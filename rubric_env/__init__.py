@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from rubric_env.rubric import Criterion, RubricError, RubricSpec
     from rubric_env.scoring import Outcome, Scorecard, advantages, score
     from rubric_env.settings import JudgeSettings
+    from rubric_env.v1 import HarborJudge
 
 __version__ = "0.1.0"
 
 _HOME = {
+    "HarborJudge": "rubric_env.v1",
     "HarborRubric": "rubric_env.classic",
     "HarborRubricGroup": "rubric_env.classic",
     "Case": "rubric_env.engine",
@@ -35,6 +37,7 @@ _HOME = {
 __all__ = [
     "Case",
     "Criterion",
+    "HarborJudge",
     "HarborRubric",
     "HarborRubricGroup",
     "JudgeEngine",

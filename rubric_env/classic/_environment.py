@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from datasets import Dataset
 from pydantic import Field, ValidationError, validate_call
 
+from rubric_env.classic._errors import forgive_policy
 from rubric_env.classic._group import HarborRubricGroup
 from rubric_env.classic._rubric import HarborRubric
 from rubric_env.classic._sources import read_info
@@ -28,7 +29,7 @@ If the task asks for an answer in chat, give that answer as your closing message
 
 Weight = Annotated[float, Field(allow_inf_nan=False)]
 
-JUDGE_ARGUMENTS = frozenset({"model", "base_url", "api_key_file", "api_key_command", "settings", "config"})
+JUDGE_ARGUMENTS = frozenset({"model", "base_url", "api_key_file", "api_key_command", "settings", "config", "log"})
 
 
 class WorkspaceEnv(vf.StatefulToolEnv):
@@ -58,7 +59,13 @@ class WorkspaceEnv(vf.StatefulToolEnv):
         if not self._keep:
             self._unscored.add(root)
         state["submission_dir"], state["output_dir"] = str(root), output
-        return await super().setup_state(state)
+        await super().setup_state(state)
+        return state  # verifiers 0.1.14 returns nothing
+
+    @vf.stop(priority=101)  # before verifiers' own check, which would leave the error on the rollout
+    async def ended_by_policy(self, state: Any) -> bool:
+        """A policy that says nothing at all is done: what it delivered before is judged."""
+        return forgive_policy(state)
 
     def update_tool_args(
         self, tool_name: str, tool_args: dict[str, Any], messages: Any, state: Any, **kwargs: Any
@@ -158,6 +165,7 @@ def build_environment(
     except InstanceError as error:
         raise InstanceError(f"instances = {instances}: {error}") from None
     rubrics: list[Any] = [HarborRubric(advantage=advantage, **judge)]
+    rubrics[0].log_prefix = env_id or rubrics[0].log_prefix
     if any(row["answer"] for row in rows):
         answers = AnswerRubric()
         answers.weights = [math_weight]

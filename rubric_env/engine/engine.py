@@ -22,7 +22,8 @@ from rubric_env.engine.limiter import Limiter, Seat, process_limiter
 from rubric_env.engine.observers import EventFile, Observer, Observers, log_call
 from rubric_env.engine.pace import Limits, Throttle
 from rubric_env.engine.prompt import Brief, default_instruction, fence_marker, prompt_version
-from rubric_env.engine.rollout import Desk, Material, Reuse, Rollout, Sheet
+from rubric_env.engine.rollout import Desk, Material, Reuse, Rollout
+from rubric_env.engine.sheet import Sheet
 from rubric_env.engine.telemetry import rollout_span, trace_call
 from rubric_env.engine.tries import Backoff, Tries
 from rubric_env.evidence import EvidencePack, build_pack
@@ -48,7 +49,8 @@ class Case:
     """One rollout to judge.
 
     `group` is the scope in which equal submissions are asked once (JUDGE_REUSE); `sample` tells repeats of one question
-    apart (a vote, a repeat run); `name` is for people.
+    apart (a vote, a repeat run); `name` is for people. `seconds`: the caller waits no longer, where that is less than
+    JUDGE_DEADLINE.
     """
 
     spec: RubricSpec
@@ -59,6 +61,7 @@ class Case:
     group: str = ""
     name: str = ""
     sample: int = 0
+    seconds: float | None = None
 
 
 class JudgeEngine:
@@ -140,18 +143,20 @@ class JudgeEngine:
         clock = asyncio.get_running_loop().time
         started = clock()
         sheet = Sheet(case.spec.ids)
-        limit = asyncio.timeout(self.settings.deadline)
+        desk = self._desk.within(case.seconds)
+        deadline = desk.settings.deadline
+        limit = asyncio.timeout(deadline)
         unfinished = Fault(FaultKind.INTERNAL, "the engine lost the row: please report this")
         rollout: Rollout | None = None
         try:
             async with limit:
                 material = await asyncio.to_thread(self._material, case, self.settings.evidence_tokens)
-                deadline, remake = started + self.settings.deadline, partial(self._material, case)
-                rollout = Rollout(self._desk, material, sheet, remake, deadline=deadline, name=case.name)
+                remake = partial(self._material, case)
+                rollout = Rollout(desk, material, sheet, remake, deadline=started + deadline, name=case.name)
                 await rollout.run()
         except Exception as error:
             if limit.expired():
-                unfinished = self._late()
+                unfinished = _late(deadline)
             else:
                 logger.exception("judging %s failed", case.name or "a rollout")
                 unfinished = Fault(FaultKind.INTERNAL, _cause(error))
@@ -182,7 +187,7 @@ class JudgeEngine:
         seat = Seat(asyncio.get_running_loop().time() + self.settings.deadline)
         question = Question(model=judge.model, quota=judge.quota)
         tries = Tries(self.settings, self._desk.backoff, seat.deadline)
-        fault = self._late()
+        fault = _late(self.settings.deadline)
         with suppress(TimeoutError), self._desk.calls.breaker.rollout(seat):
             async with asyncio.timeout_at(seat.deadline):
                 while True:
@@ -214,9 +219,6 @@ class JudgeEngine:
             self._desk.journal.close()  # at interpreter exit no thread takes new work
         if self._event_file is not None:
             self._event_file.close()
-
-    def _late(self) -> Fault:
-        return Fault(FaultKind.DEADLINE, f"JUDGE_DEADLINE of {self.settings.deadline:g} s reached")
 
     def _material(self, case: Case, budget: int) -> Material:
         """Everything that takes longer the more was delivered; runs in a thread."""
@@ -288,6 +290,10 @@ def _read_instruction(path: str | None) -> str:
 
 def _canonical(value: object) -> bytes:
     return json.dumps(value, default=str).encode()
+
+
+def _late(deadline: float) -> Fault:
+    return Fault(FaultKind.DEADLINE, f"JUDGE_DEADLINE of {deadline:g} s reached")
 
 
 def _cause(error: Exception) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -57,6 +58,7 @@ class EventFile:
         self._path = Path(path)
         self._lock = threading.Lock()
         self._thread: ThreadPoolExecutor | None = None
+        self._pid = 0
         self._broken = False
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -66,8 +68,8 @@ class EventFile:
 
     def __call__(self, event: CallEvent) -> None:
         with self._lock:
-            if self._thread is None:
-                self._thread = ThreadPoolExecutor(1, thread_name_prefix="judge-events")
+            if self._thread is None or self._pid != os.getpid():  # a fork has the object, not the thread
+                self._thread, self._pid = ThreadPoolExecutor(1, thread_name_prefix="judge-events"), os.getpid()
             self._thread.submit(self._append, event)
 
     def close(self) -> None:

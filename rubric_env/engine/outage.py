@@ -20,14 +20,14 @@ CAUSES = {
     FaultKind.TIMEOUT: "a thinking model chosen as judge, or an endpoint that hangs (JUDGE_MODEL, JUDGE_PER_TIMEOUT)",
     FaultKind.EMPTY: "a thinking model chosen as judge that never comes to an answer (JUDGE_MODEL, JUDGE_MAX_TOKENS)",
     FaultKind.CONNECTION: "a dead endpoint or a wrong URL (JUDGE_BASE_URL)",
-    FaultKind.SERVER: "an endpoint that is down or overloaded (JUDGE_BASE_URL)",
+    FaultKind.SERVER: "an endpoint that is down or overloaded, or a wrong path (JUDGE_BASE_URL, JUDGE_BACKEND)",
     FaultKind.AUTH: "a wrong or expired key (JUDGE_API_KEY)",
 }
 
 
 @dataclass(eq=False, slots=True)
 class Call:
-    """One call that may go out. What never reports (cancelled, out of time) is neither success nor failure."""
+    """One call that may go out. What its own rollout ended (cancelled, out of time) is neither success nor failure."""
 
     sent: float
     """Orders calls by when they went out: a few time-outs, which all come late and together, must not look like the
@@ -38,8 +38,9 @@ class Call:
     fault: Fault | None = None
 
     def report(self, fault: Fault | None) -> None:
-        """How the call ended; None: with an answer."""
-        self.reported, self.fault = True, fault
+        """How the call ended; None: with an answer. `deadline` says nothing of the endpoint, not even that it lives."""
+        if fault is None or fault.kind is not FaultKind.DEADLINE:
+            self.reported, self.fault = True, fault
 
     @property
     def failed(self) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -15,12 +14,13 @@ from rubric_env.engine.limiter import Seat
 from rubric_env.engine.plan import plan
 from rubric_env.engine.prompt import Brief
 from rubric_env.engine.reading import read_reply
+from rubric_env.engine.sheet import Sheet
 from rubric_env.engine.tries import FINAL_FAULTS, Backoff, Tries
 from rubric_env.evidence import EvidencePack
 from rubric_env.judges.pool import JudgePool
 from rubric_env.judges.protocol import CallFault, Judge, Prompt, Reply
 from rubric_env.scoring.faults import Fault, FaultKind
-from rubric_env.scoring.judgement import Judgement, RowVerdict, Usage
+from rubric_env.scoring.judgement import RowVerdict, Usage
 from rubric_env.settings import JudgeSettings
 
 LARGE_TEXT = 16_000
@@ -36,35 +36,6 @@ SMALLEST_EVIDENCE = 500
 """Tokens of evidence below which a question that is too long is not too long because of it."""
 
 
-@dataclass(slots=True)
-class Sheet:
-    """What is known of each row so far. A row is open until it has a verdict or a final fault."""
-
-    ids: Sequence[str]
-    verdicts: dict[str, RowVerdict] = field(default_factory=dict)
-    faults: dict[str, Fault] = field(default_factory=dict)
-    last: dict[str, Fault] = field(default_factory=dict)
-    """Why the latest try of an open row failed."""
-    standing: dict[str, RowVerdict] = field(default_factory=dict)
-    """Verdicts that count when no further try comes."""
-    tries: Counter[str] = field(default_factory=Counter)
-    usage: Usage = field(default_factory=Usage)
-    reused: int = 0
-
-    def judgement(self, seconds: float, unfinished: Fault) -> Judgement:
-        """Every row ends here: with its verdict, the one that stands, its fault, or else `unfinished`."""
-        verdicts, faults = {}, {}
-        for row in self.ids:
-            if verdict := self.verdicts.get(row) or self.standing.get(row):
-                verdicts[row] = verdict
-            elif row in self.faults:
-                faults[row] = self.faults[row]
-            else:
-                last = f"; last try: {self.last[row]}" if row in self.last else ""
-                faults[row] = replace(unfinished, detail=unfinished.detail + last)
-        return Judgement(verdicts, faults, self.usage, seconds, dict(self.tries), self.reused)
-
-
 @dataclass(frozen=True, slots=True)
 class Desk:
     """What all rollouts of an engine share. `caching` are the quotas whose endpoint was seen to cache prefixes."""
@@ -75,6 +46,12 @@ class Desk:
     backoff: Backoff
     journal: Journal
     caching: set[str] = field(default_factory=set)
+
+    def within(self, seconds: float | None) -> Desk:
+        """The same for a rollout whose caller has less time than the deadline gives."""
+        if seconds is None or seconds >= self.settings.deadline:
+            return self
+        return replace(self, settings=self.settings.model_copy(update={"deadline": round(seconds, 2)}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,9 +164,11 @@ class Rollout:
         pending = list(ids)
         tries = Tries(self._settings, self._desk.backoff, self._seat.deadline)
         while True:
-            material, answer = await self._call(pending, tries)
+            pending, material, answer = await self._call(pending, tries)
             if lead is not None:
                 lead.set()
+            if answer is None:
+                return []
             if isinstance(answer, Reply):
                 pending = await self._accept(answer, pending, material)
                 if not pending:
@@ -203,9 +182,6 @@ class Rollout:
                     self._stopped = answer.fault
                     break
                 if answer.fault.kind is FaultKind.CONTEXT_LENGTH and await self._shrink(material, answer):
-                    pending = await self._unknown(pending)
-                    if not pending:
-                        return []
                     continue
             if not await tries.again(answer):
                 if tries.out_of_time:
@@ -214,19 +190,22 @@ class Rollout:
         await self._give_up(pending, self._stopped)
         return []
 
-    async def _call(self, ids: Sequence[str], tries: Tries) -> tuple[Material, Reply | CallFault]:
-        """The answer, and what it was asked about."""
+    async def _call(self, ids: list[str], tries: Tries) -> tuple[list[str], Material, Reply | CallFault | None]:
+        """The rows that were asked, on what, and the answer; None when the journal knew all of them."""
 
         def spend(usage: Usage) -> None:
             self._sheet.usage += usage
-            self._sheet.tries.update(ids)
+            self._sheet.tries.update(prompt.ids)
 
         async with self._gate:
             if self._time_left <= 0:
                 await asyncio.Event().wait()  # for the deadline, which ends it all
-            material = self.material
+            async with self._shrinking:  # what is too long is not asked again while somebody shortens it
+                material = self.material
             if self._stopped is not None:
-                return material, CallFault(self._stopped)
+                return ids, material, CallFault(self._stopped)
+            if self._shrunk and not (ids := await self._unknown(ids, material.reuse)):
+                return ids, material, None
             prompt = material.brief.prompt(ids)
             judge = self._desk.judges.pick(prompt)
             quota = quota_of(judge)
@@ -240,7 +219,7 @@ class Rollout:
             )
         if answer.usage.cached_tokens:
             self._desk.caching.add(quota)
-        return material, self._desk.judges.noted(judge, answer)
+        return ids, material, self._desk.judges.noted(judge, answer)
 
     @property
     def _time_left(self) -> float:
@@ -271,10 +250,10 @@ class Rollout:
             self.material, self._shrunk = material, True
             return True
 
-    async def _unknown(self, ids: Sequence[str]) -> list[str]:
+    async def _unknown(self, ids: list[str], reuse: Reuse | None) -> list[str]:
         """Those of `ids` on which the journal holds nothing for the evidence as it is now."""
-        if (reuse := self.material.reuse) is None:
-            return list(ids)
+        if reuse is None:
+            return ids
         known = await self._desk.journal.read(reuse.scope, [reuse.keys[row] for row in ids])
         self._reuse({row: known[reuse.keys[row]] for row in ids if reuse.keys[row] in known})
         return [row for row in ids if reuse.keys[row] not in known]

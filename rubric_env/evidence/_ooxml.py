@@ -123,13 +123,21 @@ class Package:
                 yield Unit(f"metadata/{name}", text, "metadata")
 
     def embedded(self, reading: Reading) -> Iterator[Unit]:
-        """Files inside the file, listed."""
+        """Files inside the file: listed, and read where they have a reader."""
+        from rubric_env.evidence._embedded import BYTES, read_embedded
+
         inside = [info for info in self.archive.members if "/embeddings/" in info.filename]
         for info in inside:
             name = posixpath.basename(info.filename)
-            yield Unit(f"embedded/{name}", f"{info.file_size:,} bytes", "embedded file, not read")
+            yield Unit(f"embedded/{name}", f"{info.file_size:,} bytes", "embedded file")
+            try:
+                data = self.archive.read(info.filename, BYTES)
+            except Unreadable as error:
+                reading.note(str(error))
+            else:
+                yield from read_embedded(data, name, f"embedded/{name}", reading)
         if inside:
-            reading.note(f"{len(inside)} embedded files")
+            reading.note(f"{len(inside)} embedded file{'s' if len(inside) > 1 else ''}")
 
 
 def children(element: Element) -> Iterator[Element]:

@@ -16,7 +16,7 @@ from rubric_env.evidence._flags import Flag, find_flags
 from rubric_env.evidence._resolve import Index
 from rubric_env.evidence._shown import Shown, addresses
 from rubric_env.evidence._sights import MOST, TOKENS, Sight, Sights, look
-from rubric_env.evidence._sources import Source, mentioned, once, quoted, source_of, words_of
+from rubric_env.evidence._sources import Allowance, Source, mentioned, once, quoted, source_of, words_of
 from rubric_env.evidence._store import Entry, EvidenceStore, Picture, default_store
 from rubric_env.evidence._tokens import estimate_tokens
 from rubric_env.submission import Submission
@@ -169,10 +169,12 @@ def build_pack(
     """
     mentions = "\n".join(named).casefold()
     whole_budget = budget_tokens
-    store = store or default_store()
+    store, allowance = store or default_store(), Allowance()
     with ThreadPoolExecutor(PARALLEL) as threads:
-        found = list(threads.map(lambda file: source_of(file, store), submission.files))
-    sources = once(found, mentions)
+        # What rows name goes first where time or bytes run out; results stand in the submission's order.
+        ordered = sorted(submission.files, key=lambda file: not mentioned(file.name, mentions))
+        found = dict(zip(ordered, threads.map(lambda file: source_of(file, store, allowance), ordered), strict=True))
+    sources = once([found[file] for file in submission.files], mentions)
     words = words_of(submission)
     first = [source for source in sources if mentioned(source.name, mentions)]
     rest = [source for source in sources if not mentioned(source.name, mentions)]

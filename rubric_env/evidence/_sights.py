@@ -61,7 +61,8 @@ def look(
     """At most `most` pictures, shared fairly: files with few pages show them all, the others evenly spaced ones.
 
     Those that are `named` come first, but leave some to the others. Without `everything` only pages that text does not
-    stand for: pictures, slides, PDF pages without text.
+    stand for: pictures, slides, PDF pages without text. All drawing together takes `seconds` of active time, and no
+    more than `MOST` files are drawn.
     """
     drawn: dict[str, tuple[Picture, ...]] = {}
     sights: dict[str, list[Sight]] = {}
@@ -70,7 +71,12 @@ def look(
     for name, entry in files:
         if not _worth_seeing(entry, everything):
             continue
+        if len(drawn) >= MOST and entry.meta["kind"] != "image":
+            notes[name] = f"not drawn: only {MOST} files of a submission are"
+            ours.add(name)
+            continue
         drawing = store.pictures(entry, seconds)
+        seconds -= drawing.seconds
         drawn[name] = tuple(drawing.pictures)
         pages = None if everything else set(entry.meta["facts"].get("textless", ())) or None
         pictures = [picture for picture in drawing.pictures if pages is None or picture.page in pages]

@@ -1,4 +1,4 @@
-"""Office files to PDF through LibreOffice: a profile, a process group and a network namespace of its own each time."""
+"""Office files to PDF through LibreOffice: a profile, a process group and namespaces of its own each time."""
 
 from __future__ import annotations
 
@@ -46,15 +46,38 @@ _HIDDEN_TOO = 'pdf:impress_pdf_Export:{"ExportHiddenSlides":{"type":"boolean","v
 _WEB = frozenset({".html", ".htm", ".xhtml"})
 """Read as text documents: from web pages LibreOffice loses what stands before the second block."""
 
+SAMPLE_SECONDS = 60
+
+_ODF = "urn:oasis:names:tc:opendocument:xmlns"
+_SAMPLE = (
+    '<o:document xmlns:o="{0}:office:1.0" xmlns:table="{0}:table:1.0" xmlns:draw="{0}:drawing:1.0" xmlns:text="{0}:text'
+    ':1.0" o:version="1.2" o:mimetype="application/vnd.oasis.opendocument.{1}"><o:body><o:{1}>{2}</o:{1}></o:body>'
+    "</o:document>"
+)
+_SAMPLES = {
+    "text": (".fodt", "<text:p>a</text:p>"),
+    "presentation": (".fodp", '<draw:page draw:master-page-name="a"/>'),
+    "spreadsheet": (
+        ".fods",
+        '<table:table table:name="a"><table:table-row><table:table-cell o:value-type="string"><text:p>a</text:p>'
+        "</table:table-cell></table:table-row></table:table>",
+    ),
+}
+"""The smallest files that are drawn."""
+
 _turns = threading.BoundedSemaphore(AT_A_TIME)
 
 
 class NotRendered(Exception):
-    """No pictures of a file; the message says why. `ours`: a renderer is missing or was out of time."""
+    """No pictures of a file; the message says why. `ours`: a renderer is missing or was out of time.
 
-    def __init__(self, reason: str, *, ours: bool) -> None:
+    `seconds` are those of a conversion that was given up.
+    """
+
+    def __init__(self, reason: str, *, ours: bool, seconds: float = 0.0) -> None:
         super().__init__(reason)
         self.ours = ours
+        self.seconds = seconds
 
 
 @cache
@@ -63,14 +86,26 @@ def soffice() -> str | None:
     return shutil.which("soffice") or shutil.which("libreoffice")
 
 
+_NAMESPACES = (("-rnmpf", "--mount-proc"), ("-rn",))
+"""Of its own: network, files and processes; or the network alone."""
+
+
 @cache
-def _no_network() -> tuple[str, ...]:
-    """What starts a program in a network namespace without interfaces, where this machine allows it."""
+def _alone() -> tuple[str, ...]:
+    """What starts a program without network and, where this machine allows it, without other files and processes."""
     unshare = shutil.which("unshare")
-    if unshare is None:
-        return ()
-    tried = subprocess.run([unshare, "-rn", "true"], capture_output=True, check=False)
-    return (unshare, "-rn") if tried.returncode == 0 else ()
+    for flags in _NAMESPACES if unshare else ():
+        command = (str(unshare), *flags)
+        with tempfile.TemporaryDirectory(prefix="rubric-env-office-") as made:
+            tried = [*command, *_limited(command, 9, Path(made)), "true"]
+            if subprocess.run(tried, env=_environment(made), capture_output=True, check=False).returncode == 0:
+                return command
+    return ()
+
+
+def _limited(alone: tuple[str, ...], seconds: int, work: Path) -> tuple[str, ...]:
+    seen = str(work) if "--mount-proc" in alone else "-"
+    return (sys.executable, "-m", "rubric_env.evidence._limited", str(seconds), seen)
 
 
 def to_pdf(path: Path, target: Path, seconds: float, *, slides: bool = False) -> float:
@@ -82,28 +117,57 @@ def to_pdf(path: Path, target: Path, seconds: float, *, slides: bool = False) ->
     program = soffice()
     if program is None:
         raise NotRendered("LibreOffice is not installed", ours=True)
-    with _turns, tempfile.TemporaryDirectory(prefix="rubric-env-office-") as made:
+    with _turns:
+        start = time.monotonic()
+        code = _convert(program, path, target, seconds, slides)
+        took = time.monotonic() - start
+        if code is None:
+            return took
+        if _works(program, _family(path.suffix)):
+            raise NotRendered(f"LibreOffice cannot open it (exit code {code})", ours=False)
+        raise NotRendered(f"LibreOffice draws nothing on this machine (exit code {code})", ours=True)
+
+
+def _convert(program: str, path: Path, target: Path, seconds: float, slides: bool) -> int | None:
+    """None when there is a PDF now, else the exit code: it ends with 0 for files that it could not open, too."""
+    with tempfile.TemporaryDirectory(prefix="rubric-env-office-") as made:
         work = Path(made)
         (work / "profile" / "user").mkdir(parents=True)
         (work / "profile" / "user" / "registrymodifications.xcu").write_text(_PROFILE, "utf-8")
         source = work / f"file{path.suffix}"
         shutil.copyfile(path, source)
         command = [
-            *_no_network(),
-            *(sys.executable, "-m", "rubric_env.evidence._limited", str(int(2 * seconds) + 1)),
+            *(alone := _alone()),
+            *_limited(alone, int(2 * seconds) + 1, work),
             *(program, "--headless", "--norestore", "--nolockcheck", "--nodefault"),
             f"-env:UserInstallation=file://{work / 'profile'}",
             *(("--writer",) if path.suffix in _WEB else ()),
             *("--convert-to", _HIDDEN_TOO if slides else "pdf", "--outdir", str(work / "out"), str(source)),
         ]
-        start = time.monotonic()
         code = _run(command, work, seconds)
-        made_pdf = work / "out" / "file.pdf"
-        # It ends with 0 for files that it could not open, too.
-        if not _is_pdf(made_pdf):
-            raise NotRendered(f"LibreOffice cannot open it (exit code {code})", ours=False)
-        shutil.move(made_pdf, target)
-        return time.monotonic() - start
+        if not _is_pdf(work / "out" / "file.pdf"):
+            return code
+        shutil.move(work / "out" / "file.pdf", target)
+        return None
+
+
+def _family(suffix: str) -> str:
+    """Each has a module of LibreOffice of its own, which may be missing."""
+    if suffix.startswith((".pp", ".pot", ".odp")):
+        return "presentation"
+    return "spreadsheet" if suffix.startswith((".xl", ".od", ".ots", ".csv")) and suffix != ".odt" else "text"
+
+
+@cache
+def _works(program: str, family: str) -> bool:
+    """Whether a file that is in order is drawn here: else it is not the policy's failure that one is not."""
+    with tempfile.TemporaryDirectory(prefix="rubric-env-office-") as made:
+        sample = Path(made) / f"sample{_SAMPLES[family][0]}"
+        sample.write_text(_SAMPLE.format(_ODF, family, _SAMPLES[family][1]), "utf-8")
+        try:
+            return _convert(program, sample, Path(made) / "sample.pdf", SAMPLE_SECONDS, slides=False) is None
+        except NotRendered:
+            return False
 
 
 def _is_pdf(path: Path) -> bool:
@@ -120,12 +184,16 @@ def environment(home: str = os.devnull) -> dict[str, str]:
     return {**found, "PATH": os.environ.get("PATH", os.defpath), "HOME": home, "TMPDIR": home, "LANG": "C.UTF-8"}
 
 
-def _run(command: list[str], work: Path, seconds: float) -> int:
+def _environment(work: str) -> dict[str, str]:
     program = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "SAL_USE_VCLPLUGIN": "svp"}
+    return environment(work) | program
+
+
+def _run(command: list[str], work: Path, seconds: float) -> int:
     process = subprocess.Popen(
         command,
         cwd=work,
-        env=environment(str(work)) | program,
+        env=_environment(str(work)),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -135,7 +203,7 @@ def _run(command: list[str], work: Path, seconds: float) -> int:
     try:
         return process.wait(timeout=max(0.0, end - time.monotonic()))
     except subprocess.TimeoutExpired:
-        raise NotRendered(f"LibreOffice needed more than {seconds:.0f} s", ours=True) from None
+        raise NotRendered(f"LibreOffice needed more than {seconds:.0f} s", ours=True, seconds=seconds) from None
     finally:
         # Its child outlives it otherwise.
         with suppress(ProcessLookupError):

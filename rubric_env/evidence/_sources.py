@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -26,12 +27,49 @@ CONVERSATION = "conversation.txt"
 ERRORS_SHOWN = 5
 """Parts of one file that could not be extracted, named to the judge."""
 
+SUBMISSION_SECONDS = 300.0
+"""CPU seconds for all files of a submission that workers read: five times what one may take."""
+
+SUBMISSION_BYTES = 2**30
+"""Of all these files together."""
+
 LEAST_NOTE = 100
 """Characters that may be said of a file, however little room there is."""
 
 # What the policy can bring about itself. Any other failure to open a file that the walk has seen is the machine's.
 _POLICY_ERRORS = frozenset({EACCES, EPERM, ELOOP, ENOTDIR, EINVAL})
 _MESSAGE = re.compile(r"^\[message (\d+)\] ", re.MULTILINE)
+
+
+class Allowance:
+    """What reading the files of one submission may cost together. Safe in several threads.
+
+    CPU seconds count whether a file is read now or was before, so that equal submissions are shown equally much.
+    """
+
+    def __init__(self, seconds: float = SUBMISSION_SECONDS, size: int = SUBMISSION_BYTES) -> None:
+        self._lock = threading.Lock()
+        self._seconds = seconds
+        self._size = size
+        self._honest = 0.0
+
+    def take(self, size: int) -> Extract | None:
+        """None when a file of that size may be read, else what is shown in its place."""
+        with self._lock:
+            self._size -= size
+            if self._seconds > 0 and self._size > 0:
+                return None
+            what = "bytes" if self._seconds > 0 else "time"
+            # Bombs that use up the time are the policy's doing; many files that can be read are a limit of ours.
+            ours = self._seconds > 0 or self._honest > SUBMISSION_SECONDS / 2
+            note = f"not read: the {what} for the files of one submission were used up before"
+            return Extract(kind="unknown", status="unsupported", note=note, ours=ours)
+
+    def spent(self, seconds: float, *, honest: bool) -> None:
+        """Book what a file took; `honest`: it could be read."""
+        with self._lock:
+            self._seconds -= seconds
+            self._honest += seconds * honest
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +88,12 @@ class Source:
     entry: Entry | None = None
 
 
-def source_of(file: DeliveredFile, store: EvidenceStore) -> Source:
+def source_of(file: DeliveredFile, store: EvidenceStore, allowance: Allowance) -> Source:
+    """A delivered file with its reader; what a worker has to read is read here, within the allowance."""
     try:
         with open_regular(file.path) as opened:
             found = kind_of(file.path.suffix.lower(), opened.read(64))
-        return _direct(file, *found) if found else _stored(file, store)
+        return _direct(file, *found) if found else _stored(file, store, allowance)
     except NotRead as error:
         gap = Extract(kind=error.kind, status="unsupported", note=str(error), ours=True)
         return Source(file.name, file.size, 0, lambda _: gap)
@@ -78,14 +117,17 @@ def _direct(file: DeliveredFile, kind: Kind, note: str) -> Source:
     return Source(file.name, file.size, file.size, read, file.path, kind.name)
 
 
-def _stored(file: DeliveredFile, store: EvidenceStore) -> Source:
+def _stored(file: DeliveredFile, store: EvidenceStore, allowance: Allowance) -> Source:
     """A file that a worker process reads, once for each content."""
+    if left_out := allowance.take(file.size):
+        return Source(file.name, file.size, 0, lambda _: left_out)
     try:
         entry = store.entry(file.path)
     except TooLarge as error:
         gap = Extract(kind=file.path.suffix.lstrip("."), status="unsupported", note=str(error), ours=True)
         return Source(file.name, file.size, 0, lambda _: gap)
     meta = entry.meta
+    allowance.spent(meta["seconds"], honest=meta["status"] != "unreadable")
     if meta["status"] == "text":
         return _direct(file, next(kind for kind in registry() if kind.name == meta["kind"]), meta["note"])
     if meta["status"] not in ("read", "empty"):

@@ -98,11 +98,15 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """The pictures of a file. `note` says what is missing and why; `ours` when that is a failure or limit of ours."""
+    """The pictures of a file, and the active seconds that drawing them took.
+
+    `note` says what is missing and why; `ours` when that is a failure or limit of ours.
+    """
 
     pictures: Sequence[Picture]
     note: str = ""
     ours: bool = False
+    seconds: float = 0.0
 
 
 class EvidenceStore:
@@ -163,9 +167,8 @@ class EvidenceStore:
                     staged = done.with_suffix(f".{os.getpid()}")
                     staged.write_text(json.dumps(drawing), "utf-8")
                     staged.rename(done)
-        return Drawing(
-            [Picture(entry.folder / name, *size) for name, *size in drawing["drawn"]], drawing["note"], drawing["ours"]
-        )
+        pictures = [Picture(entry.folder / name, *size) for name, *size in drawing["drawn"]]
+        return Drawing(pictures, drawing["note"], drawing["ours"], drawing.get("seconds", 0.0))
 
     def _draw(self, entry: Entry, seconds: float) -> dict[str, Any]:
         kind = entry.meta["kind"]
@@ -174,14 +177,17 @@ class EvidenceStore:
         if seconds < LEAST_SECONDS:
             return {"drawn": [], "note": f"not drawn: less than {LEAST_SECONDS} s were left for it", "ours": True}
         original = next(entry.folder.glob("file*"))
+        used = 0.0
         try:
             pdf = original if kind == "pdf" else entry.folder / "drawing.pdf"
             if pdf is not original:
-                seconds -= to_pdf(original, pdf, seconds, slides=slides)
+                used = to_pdf(original, pdf, seconds, slides=slides)
+                seconds -= used
             cpu_seconds = max(1, min(self._cpu_seconds, int(seconds)))
             drawn = workers().do(Draw(str(pdf), str(entry.folder / folder), stem, PAGES, cpu_seconds))
         except (NotRendered, WorkerDied) as error:
-            return {"drawn": [], "note": f"not drawn: {error}", "ours": error.ours}
+            used += error.seconds if isinstance(error, NotRendered) else self._cpu_seconds
+            return {"drawn": [], "note": f"not drawn: {error}", "ours": error.ours, "seconds": used}
         named = [
             [f"{folder}/{stem}-{number:03}.png", number, width, height] for number, width, height in drawn["drawn"]
         ]
@@ -189,7 +195,7 @@ class EvidenceStore:
         fonts = "" if pdf is original else missing_fonts(unit.text for unit in entry.units())
         many = f"only {PAGES} of {drawn['pages']} pages were drawn" if drawn["pages"] > PAGES else ""
         note = "; ".join(filter(None, (many, drawn["note"], fonts)))
-        return {"drawn": named, "note": note, "ours": bool(many or fonts or drawn["late"])}
+        return {"drawn": named, "note": note, "ours": bool(many or fonts or drawn["late"]), "seconds": used}
 
     def _shrink(self) -> None:
         """Remove what was not used for long, the oldest first, while there is too much."""

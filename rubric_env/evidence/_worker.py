@@ -7,6 +7,7 @@ what was stdout; whatever a library prints goes nowhere.
 from __future__ import annotations
 
 import json
+import math
 import os
 import resource
 import sys
@@ -75,7 +76,7 @@ def read(job: Job) -> dict[str, Any]:
     """What goes into `meta.json`; the passages go into `units.jsonl`."""
     from rubric_env.evidence.kinds import NotRead, identify
 
-    started = time.monotonic()
+    started = time.process_time()
     reading = Reading(Path(job.path), Path(job.folder))
     kind_name = "unknown"
     count = 0
@@ -111,7 +112,7 @@ def read(job: Job) -> dict[str, Any]:
         "ours": reading.failed and status in ("read", "empty"),
         "cut": reading.cut,
         "units": count,
-        "seconds": round(time.monotonic() - started, 3),
+        "seconds": round(time.process_time() - started, 3),
         "facts": _small(reading.facts),
     }
 
@@ -204,7 +205,7 @@ def _limit() -> None:
 def _limit_cpu(seconds: int) -> None:
     used = resource.getrusage(resource.RUSAGE_SELF)
     hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
-    resource.setrlimit(resource.RLIMIT_CPU, (int(used.ru_utime + used.ru_stime) + seconds, hard))
+    resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(used.ru_utime + used.ru_stime) + seconds, hard))
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,13 @@ from rubric_env.rubric import RubricError
 
 
 def dataset_rows(instances: Iterable[Path], *, strict: bool = False) -> list[dict[str, Any]]:
-    """One row an instance: `prompt` (the instruction as a user message), `answer` (text, "" without one), `info`.
+    """All that `each_row` yields."""
+    return list(each_row(instances, strict=strict))
+
+
+def each_row(instances: Iterable[Path], *, strict: bool = False) -> Iterator[dict[str, Any]]:
+    """One row an instance, which is read as its turn comes: `prompt` (the instruction as a user message), `answer`
+    (text, "" without one), `info`.
 
     `info` is JSON text, since datasets fills keys that rows do not share with nulls. It holds name, rubric (the rows),
     task_prompt, judge_instruction, reference, kind, output_dir and inputs (the directory to copy into the workspace, or
@@ -23,7 +29,7 @@ def dataset_rows(instances: Iterable[Path], *, strict: bool = False) -> list[dic
     A broken instance is left out with a warning, or its error is raised with `strict`. Raises InstanceError when no
     instance is left.
     """
-    rows: list[dict[str, Any]] = []
+    found = 0
     broken: list[str] = []
     remarks: list[str] = []
     for path in instances:
@@ -35,18 +41,18 @@ def dataset_rows(instances: Iterable[Path], *, strict: bool = False) -> list[dic
             broken.append(str(error))
             warnings.warn(f"instance left out: {error}", stacklevel=2)
             continue
-        rows.append(_row(instance))
+        found += 1
         remarks += instance.warnings
+        yield _row(instance)
     if remarks:
         more = f" ({len(remarks) - 1} more such remarks: `rubric-env lint` lists them)" if remarks[1:] else ""
         warnings.warn(f"{remarks[0]}{more}", stacklevel=2)
-    if not rows:
+    if not found:
         raise InstanceError(
             f"none of {len(broken)} instances can be used; the first: {broken[0]}"
             if broken
             else "no instance found: an instance is a folder with tests/rubric.json and instruction.md"
         )
-    return rows
 
 
 def _row(instance: Instance) -> dict[str, Any]:

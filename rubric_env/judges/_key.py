@@ -28,6 +28,10 @@ class NoCredential(ValueError):
     """There is no usable pair of key and base URL. The message is one line and says how to give one."""
 
 
+class NothingGiven(NoCredential):
+    """No source gives anything; what is given and not right is a plain NoCredential."""
+
+
 class Credentials:
     """One pair. `base_url` and `source` may be shown; the key is handed out by `key()` and `refresh()` alone.
 

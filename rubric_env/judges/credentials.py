@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from rubric_env.judges._key import Credentials, KeyFunction, NoCredential, Origin
+from rubric_env.judges._key import Credentials, KeyFunction, NoCredential, NothingGiven, Origin
 from rubric_env.judges._redact import redact
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "Endpoint",
     "KeyFunction",
     "NoCredential",
+    "NothingGiven",
     "resolve_credentials",
     "resolve_endpoints",
 ]
@@ -109,7 +110,7 @@ def _resolve(
     for source in sources:
         if found := source.endpoints(env):
             return found
-    raise NoCredential(
+    raise NothingGiven(
         "no judge credential: set JUDGE_API_KEY (and JUDGE_BASE_URL, unless the key is OpenAI's), or OPENAI_API_KEY, "
         "or give api_key= and base_url="
     )

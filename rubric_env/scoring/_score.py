@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import fsum
+from operator import attrgetter
 from typing import Any, Literal
 
 from rubric_env.rubric import Criterion, RubricSpec
@@ -29,7 +30,7 @@ class RowScore:
 
 @dataclass(frozen=True, slots=True)
 class TagScore:
-    """Weight that the rows of one tag earned, and the positive weight they hold."""
+    """Weight that the rows of one tag (type, necessity) earned, and the positive weight they hold."""
 
     earned: float
     possible: float
@@ -40,7 +41,8 @@ class Scorecard:
     """`score` in [0, 1], None with an `error`; `score_lo` and `score_hi` bound what it could be with all rows judged.
 
     `earned` and `possible` are E and W in units of weight, before clamp and hurdles; the contributions in `rows` add up
-    to `earned`, and so do the earned weights in `by_tag`. `coverage` is judged ÷ rows. `levels`: judged graded rows.
+    to `earned`, and so do the earned weights in `by_tag`, and those by `criterion_type` and `criterion_necessity`.
+    `coverage` is judged ÷ rows. `levels`: judged graded rows.
     """
 
     score: float | None
@@ -54,6 +56,8 @@ class Scorecard:
     error: str
     rows: tuple[RowScore, ...]
     by_tag: dict[str, TagScore]
+    by_type: dict[str, TagScore]
+    by_necessity: dict[str, TagScore]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +118,9 @@ def score(spec: RubricSpec, verdicts: Mapping[str, Any]) -> Scorecard:
         score_hi=bounded(_HIGHEST),
         error="" if possible else _NOTHING_TO_SCORE,
         rows=tuple(_row_score(row, spec, seen, parts[row.id]) for row in spec),
-        by_tag=_by_tag(spec, weights, parts),
+        by_tag=_by(attrgetter("tag"), spec, weights, parts),
+        by_type=_by(attrgetter("criterion_type"), spec, weights, parts),
+        by_necessity=_by(attrgetter("criterion_necessity"), spec, weights, parts),
     )
 
 
@@ -189,11 +195,13 @@ def _row_score(row: Criterion, spec: RubricSpec, seen: Mapping[str, _Seen], cont
     )
 
 
-def _by_tag(spec: RubricSpec, weights: Mapping[str, float], parts: Mapping[str, float]) -> dict[str, TagScore]:
+def _by(
+    key: Callable[[Criterion], str], spec: RubricSpec, weights: Mapping[str, float], parts: Mapping[str, float]
+) -> dict[str, TagScore]:
     groups: dict[str, list[str]] = {}
     for row in spec:
-        groups.setdefault(row.tag, []).append(row.id)
+        groups.setdefault(key(row), []).append(row.id)
     return {
-        tag: TagScore(fsum(parts[i] for i in ids), fsum(weights[i] for i in ids if weights[i] > 0))
-        for tag, ids in groups.items()
+        value: TagScore(fsum(parts[i] for i in ids), fsum(weights[i] for i in ids if weights[i] > 0))
+        for value, ids in groups.items()
     }

@@ -15,6 +15,8 @@ from rubric_env.classic import HarborJudgeError, HarborJudgeInfraError, HarborRu
 from rubric_env.judges import NoCredential
 from tests.classic.conftest import RUBRIC, make_state, score, vf
 
+datasets = pytest.importorskip("datasets", reason="the classic extra is not installed")
+
 OUTPUT_COLUMNS = {
     *(
         "example_id",
@@ -177,3 +179,63 @@ async def test_nothing_delivered_is_a_scored_zero_without_a_call(make_rubric: An
     assert state["metrics"]["judge_called"] == 0.0
     assert state["advantage"] == pytest.approx(-0.5)
     assert len(judge.calls) == 1
+
+
+async def test_every_group_func_returns_a_finite_float_a_state_whatever_became_of_it(make_rubric: Any) -> None:
+    """A short list or a None kills the eval."""
+    rubric = make_rubric()
+    for states in ([], [make_state("GOOD", metrics=None), make_state("LOST", error=vf.Error("x")), {"reward": None}]):
+        for func in (func for func in rubric.funcs if rubric._is_group_func(func)):
+            values = func(states=states)
+            assert len(values) == len(states)
+            assert all(type(value) is float and math.isfinite(value) for value in values)
+
+
+async def test_one_rubric_may_serve_two_environments(make_rubric: Any) -> None:
+    """A RubricGroup that two environments share collects the monitors of both."""
+    rubric = make_rubric()
+    data = datasets.Dataset.from_list([{"question": "Who?", "answer": ""}])
+    for env in [vf.SingleTurnEnv(dataset=data, rubric=rubric) for _ in range(2)]:
+        (state,) = await score(env.rubric, [make_state("GOOD")])
+        assert (state["reward"], state["metrics"]["num_turns"]) == (1.0, 1.0)
+
+
+def test_without_group_funcs_the_environment_asks_trainers_for_nothing_special(make_rubric: Any) -> None:
+    data = datasets.Dataset.from_list([{"question": "Who?", "answer": ""}])
+    for advantage, wanted in (("mean", True), (None, False)):
+        env = vf.SingleTurnEnv(dataset=data, rubric=make_rubric(advantage=advantage))
+        assert env.requires_group_rollouts is wanted
+
+
+async def test_plain_dicts_from_an_earlier_run_are_scored_as_states_are(make_rubric: Any) -> None:
+    """A trainer may make rollouts unscored and score their outputs later, with no cleanup."""
+    outputs = []
+    for quality in ("GOOD", "BAD"):
+        state = make_state(quality)
+        row = {name: state[name] for name in ("prompt", "completion", "answer", "info", "trajectory", "example_id")}
+        outputs.append(json.loads(json.dumps({**row, "reward": 0.0, "metrics": {}, "error": None})))
+    await make_rubric().score_group(outputs)
+    assert [(output["reward"], output["advantage"]) for output in outputs] == [(1.0, 0.5), (0.0, -0.5)]
+
+
+async def test_what_a_users_func_asks_for_is_made_only_when_there_is_one(make_rubric: Any) -> None:
+    """verifiers collects score objects for every func of every rollout, outside of any `try`."""
+    rubric = make_rubric()
+    objects = rubric.score_objects(make_state("GOOD"))
+    assert {"judge", "judge_model"} <= objects.keys()
+    assert not {"judge_client", "verdict_parser"} & objects.keys()
+
+
+async def test_a_key_that_cannot_be_had_is_no_end_of_the_run(judge: Any) -> None:
+    def refuses() -> str:
+        raise RuntimeError("the vault is closed")
+
+    def asks(judge_client: Any) -> float:
+        return float(judge_client is not None)
+
+    rubric = HarborRubric("judge-model", judge.base_url, refuses, rubric=RUBRIC, settings={"max_tries": 1})
+    rubric.add_metric(asks)
+    (state,) = await score(rubric, [make_state("GOOD")])
+    assert isinstance(state["error"], HarborJudgeError)
+    assert "the function raised RuntimeError" in str(state["error"])
+    assert state["metrics"]["asks"] == 1.0

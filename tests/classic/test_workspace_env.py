@@ -45,6 +45,10 @@ TURNS: Mapping[str, list[dict[str, Any]]] = {
     "never-ends": [use("list_files", {})] * 10,
     "delivers-and-never-ends": [write("output/memo.md"), *[use("list_files", {})] * 9],
     "answers-and-goes-on": [{**say(FACT), "tool_calls": use("list_files", {})["tool_calls"]}] * 10,
+    "says-nothing": [say("")],
+    "sends-null": [say(None)],
+    "delivers-and-says-nothing": [write("output/memo.md"), say("")],
+    "answers-and-says-nothing": [{**say(FACT), "tool_calls": use("list_files", {})["tool_calls"]}, say("")],
     "broken-json": [use("write_file", "{no json"), say(FACT)],
     "no-such-tool": [use("rm", {"path": "/"}), say(FACT)],
     "no-arguments": [use("write_file", {}), say(FACT)],
@@ -62,8 +66,13 @@ REWARDS = {
     **dict.fromkeys(TURNS, 1.0),
     **dict.fromkeys(["delivers-elsewhere", "only-thinks", "is-cut-while-thinking", "never-ends"], 0.0),
     **dict.fromkeys(["answers-and-goes-on", "leaves-the-workspace"], 0.0),
+    **dict.fromkeys(["says-nothing", "sends-null", "answers-and-says-nothing"], 0.0),
 }
-MISSING = {"delivers-elsewhere", "only-thinks", "is-cut-while-thinking", "never-ends", "answers-and-goes-on"}
+MISSING = {
+    *("delivers-elsewhere", "only-thinks", "is-cut-while-thinking", "never-ends", "answers-and-goes-on"),
+    *("says-nothing", "sends-null", "answers-and-says-nothing"),
+}
+SILENT = {name for name in TURNS if name.endswith(("says-nothing", "sends-null"))}
 
 
 def scripted(endpoint: Endpoint, case: str, turns: list[dict[str, Any]]) -> None:
@@ -102,8 +111,9 @@ async def test_section_6_what_a_policy_does_is_judged_and_never_errs_the_rollout
         rollouts[asked.split()[1].rstrip(".")] = output
     assert {case: output["reward"] for case, output in rollouts.items()} == REWARDS
     assert {case for case, output in rollouts.items() if output["metrics"]["delivery_missing"]} == MISSING
-    for output in rollouts.values():
+    for case, output in rollouts.items():
         assert output["error"] is None
+        assert (output["stop_condition"] == "ended_by_policy") == (case in SILENT)
         assert output["metrics"]["judge_scored"] == 1.0
 
 

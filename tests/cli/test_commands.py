@@ -13,6 +13,7 @@ import pytest
 
 from rubric_env.cli._common import _wrap
 from tests.servers.endpoint import Endpoint
+from tests.servers.redis import RedisServer
 from tests.servers.scenarios import Scenario
 
 COMMAND = Path(sys.executable).parent / "rubric-env"
@@ -299,6 +300,34 @@ def test_doctor_without_a_credential_says_how_to_give_one_and_with_a_dead_endpoi
     done = run("doctor", JUDGE_API_KEY="k", JUDGE_BASE_URL="http://127.0.0.1:9/v1")
     assert done.returncode == 1
     assert "judge endpoint" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "check", "said"),
+    [
+        ("JUDGE_ENDPOINTS", '[{"base_url": oops', "judge endpoint", "no JSON"),
+        ("JUDGE_LIMITER", "localhost", "settings", "not a Redis URL"),
+        ("JUDGE_LIMITER", "redis://user:hidden-word@127.0.0.1:9/0", "limiter", "127.0.0.1:9"),
+        ("JUDGE_JOURNAL", "text.db", "settings", "no journal of verdicts"),
+        ("JUDGE_EVENTS", "text.db/calls.jsonl", "settings", "cannot be written"),
+    ],
+)
+def test_doctor_fails_for_what_is_configured_and_does_not_work(
+    name: str, value: str, check: str, said: str, tmp_path: Path
+) -> None:
+    (tmp_path / "text.db").write_text("not mine")
+    given = {} if name == "JUDGE_ENDPOINTS" else {"JUDGE_BACKEND": "local"}
+    done = run("doctor", "--json", cwd=tmp_path, **given, **{name: value})
+    checks = {line["name"]: line for line in json.loads(done.stdout)}
+    assert (done.returncode, checks[check]["state"]) == (1, "failed")
+    assert said in checks[check]["detail"]
+    assert "hidden-word" not in done.stdout + done.stderr
+
+
+def test_doctor_knows_a_redis_that_answers() -> None:
+    with RedisServer() as redis:
+        done = run("doctor", "--json", JUDGE_BACKEND="local", JUDGE_LIMITER=redis.url)
+    assert {"name": "limiter", "state": "ok", "detail": f"Redis at 127.0.0.1:{redis.port}/0"} in json.loads(done.stdout)
 
 
 def test_help_reads_well_in_a_narrow_terminal() -> None:

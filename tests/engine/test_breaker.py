@@ -185,6 +185,13 @@ async def test_a_probe_that_is_cancelled_leaves_its_turn_to_the_next() -> None:
     assert not await world.is_open()
 
 
+async def test_a_probe_that_its_rollouts_deadline_cuts_shows_nothing() -> None:
+    world = await opened()
+    await probe(world, Fault(FaultKind.DEADLINE))
+    assert world.start(1) is not None, "the next probe goes out at once"
+    assert world.start(2) is None, "and it goes out alone"
+
+
 async def test_section_7_judge_aborted_says_count_last_error_and_cause_in_one_line() -> None:
     world = await opened()
     for _ in range(2):

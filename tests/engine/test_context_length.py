@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from rubric_env.engine import Journal
@@ -45,6 +47,12 @@ async def test_blocks_that_were_refused_together_shrink_the_evidence_once(judgin
     assert len(shared) == 2
 
 
+async def test_a_block_whose_turn_comes_while_the_evidence_is_shrunk_waits_for_it(judging: Judging) -> None:
+    judging.endpoint.rule(too_long, refusal(NAMED))
+    outcome = await judging(rows(24), LONG, concurrency=1)
+    assert (outcome.reward, len(judging.endpoint.calls)) == (1.0, 7)
+
+
 async def test_a_refusal_that_no_smaller_evidence_mends_is_context_length_and_the_policys_to_answer_for(
     judging: Judging,
 ) -> None:
@@ -62,6 +70,14 @@ async def test_a_shrunk_rollout_is_resumed_under_what_its_verdicts_were_given_on
         outcome = await judging.engine(reuse="run", journal_in=journal).judge(case(rows(4), LONG))
         assert outcome.reward == 1.0
         assert len(judging.endpoint.calls) == calls
+
+
+async def test_equal_rollouts_share_what_was_judged_on_shrunk_evidence(judging: Judging) -> None:
+    judging.endpoint.rule(too_long, refusal(NAMED))
+    engine = judging.engine(reuse="group", concurrency=1)
+    outcomes = await asyncio.gather(*(engine.judge(case(rows(12), LONG, group="g")) for _ in range(3)))
+    assert [outcome.reward for outcome in outcomes] == [1.0] * 3
+    assert sum(call.scenario == "ok" for call in judging.endpoint.calls) == 3
 
 
 class Refusing:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import multiprocessing
+import os
 import threading
 import time
 from pathlib import Path
@@ -154,6 +155,20 @@ def test_processes_that_share_a_file_spoil_no_line(tmp_path: Path) -> None:
         writer.join()
     names = [line["rollout"] for line in read(path)]
     assert sorted(names) == sorted(str(number) * 2000 for number in range(WRITERS) for _ in range(LINES))
+
+
+def test_a_process_that_was_forked_writes_its_events_too(tmp_path: Path) -> None:
+    file = EventFile(tmp_path / "calls.jsonl")
+    file(event("before"))
+    if not (pid := os.fork()):
+        try:
+            file(event("child"))
+            file.close()
+        finally:
+            os._exit(0)
+    os.waitpid(pid, 0)
+    file.close()
+    assert sorted(line["rollout"] for line in read(tmp_path / "calls.jsonl")) == ["before", "child"]
 
 
 def test_a_disk_that_is_slow_delays_no_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
@@ -290,6 +291,26 @@ async def test_keys_expire(redis: RedisServer, pair: tuple[Process, Process]) ->
         assert name.startswith("rubric-env:") and "endpoint" not in name
         assert await pair[0].links.here().ask("TTL", name) > 0
     hanging.cancel()
+
+
+def test_a_loop_that_ends_in_the_middle_of_calls_leaves_no_task(
+    redis: RedisServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def judge(breaker: SharedBreaker, name: str) -> None:
+        with breaker.rollout(name):
+            await breaker.ready(name)
+            with breaker.call(name):
+                await asyncio.Event().wait()
+
+    async def main() -> list[asyncio.Task[None]]:
+        breaker = SharedBreaker(Links(redis.url), "endpoint", 3)
+        tasks = [asyncio.create_task(judge(breaker, f"rollout {n}")) for n in range(20)]
+        await asyncio.sleep(0.2)
+        return tasks
+
+    assert all(task.cancelled() for task in asyncio.run(main()))
+    gc.collect()
+    assert "was destroyed but it is pending" not in caplog.text
 
 
 def test_off_is_off(redis: RedisServer) -> None:

@@ -341,3 +341,15 @@ async def test_a_wrong_password_is_a_warning_that_does_not_say_it(
         assert (await permit(right.throttle)).key
         await right.aclose()
     assert "password" in caplog.text and "wr0ng" not in caplog.text
+
+
+async def test_who_closes_leaves_the_connection_to_rollouts_of_another_engine_in_the_loop(redis: RedisServer) -> None:
+    shared = open_shared(redis.url, JudgeSettings())
+    with shared.breaker.rollout("rollout"):
+        await shared.breaker.ready("rollout")
+        link = shared.links.here()
+        async with asyncio.timeout(5):
+            await shared.aclose()
+        assert await link.ask("PING")
+    await shared.aclose()
+    assert link.down

@@ -104,6 +104,25 @@ def _linking_document(url: str) -> bytes:
     )
 
 
+def naming_a_file(path: Path) -> bytes:
+    """A document with a drawing (SVG) that shows a file of the machine it is opened on."""
+    drawing = (
+        '<svg xmlns="http://www.w3.org/2000/svg" xmlns:x="http://www.w3.org/1999/xlink" width="99" height="99">'
+        f'<image x:href="file://{path}" width="99" height="99"/></svg>'
+    )
+    return changed(
+        _linking_document("media/a.svg"),
+        {
+            "word/_rels/document.xml.rels": lambda text: text.replace('TargetMode="External" ', ""),
+            "word/document.xml": lambda text: text.replace("r:link", "r:embed"),
+            "word/media/a.svg": drawing,
+            "[Content_Types].xml": lambda text: text.replace(
+                "<Default", '<Default Extension="svg" ContentType="image/svg+xml"/><Default', 1
+            ),
+        },
+    )
+
+
 def _linking_deck(url: str) -> bytes:
     picture = (
         '<p:pic><p:nvPicPr><p:cNvPr id="9" name="p"/><p:cNvPicPr/><p:nvPr/></p:nvPicPr>'

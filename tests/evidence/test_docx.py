@@ -168,6 +168,20 @@ def test_section_8_comments_footnotes_and_properties_with_their_authors(pack_of)
     assert [flag.address for flag in pack.flags] == ["output/report.docx#comment 0"]
 
 
+def test_section_8_embedded_files_are_listed_and_read(extract_of) -> None:
+    import openpyxl
+
+    book = openpyxl.Workbook()
+    book.active["A1"] = "in the sheet"
+    data = changed(
+        saved(document("text")), {"word/embeddings/Sheet1.xlsx": saved(book), "word/embeddings/ole.bin": b"x"}
+    )
+    extract = extract_of("report.docx", data)
+    assert "[embedded/Sheet1.xlsx!Sheet!A1] A: in the sheet" in shown(extract)
+    assert any(line.startswith("[embedded/ole.bin] (embedded file)") for line in shown(extract))
+    assert "2 embedded files" in extract.note
+
+
 def test_section_8_iso_strict_files_read_the_same(extract_of) -> None:
     made = document("one", "two")
     made.add_table(1, 1).cell(0, 0).text = "cell"

@@ -53,7 +53,9 @@ ODD_CELLS = "".join(
     for kind in ("n", "s", "b", "e", "d", "?")
     for value in ("1e400", "nan", "-1e300", "x", "", "9" * 5000, "-5", "1e-320", "2958466")
 )
-FORMATS = '<numFmts count="2"><numFmt numFmtId="200" formatCode="yyyy"/><numFmt numFmtId="x" formatCode="[h]"/></numFmts>'
+FORMATS = (
+    '<numFmts count="2"><numFmt numFmtId="200" formatCode="yyyy"/><numFmt numFmtId="x" formatCode="[h]"/></numFmts>'
+)
 
 
 def odd_numbers() -> bytes:
@@ -169,9 +171,7 @@ def test_text_boxes_in_text_boxes_are_read_once(tmp_path: Path) -> None:
 
 def test_a_text_box_in_a_header_is_read(tmp_path: Path) -> None:
     box = f"<w:p><w:r><w:pict><w:txbxContent>{paragraph('in the box')}</w:txbxContent></w:pict></w:r></w:p>"
-    content = changed(
-        office.document(), {"word/header1.xml": lambda text: text.replace("</w:hdr>", f"{box}</w:hdr>")}
-    )
+    content = changed(office.document(), {"word/header1.xml": lambda text: text.replace("</w:hdr>", f"{box}</w:hdr>")})
     assert "[header 1/text box 1] (text box) in the box" in read(tmp_path, "a.docx", content).text
 
 

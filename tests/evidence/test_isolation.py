@@ -7,12 +7,12 @@ import shutil
 import sys
 import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from rubric_env.evidence import EvidencePack, EvidenceStore, Extract, build_pack
+from rubric_env.evidence import EvidencePack, EvidenceStore, Extract, _sources, build_pack
 from rubric_env.evidence._workers import workers
 from rubric_env.submission import read_submission
 
@@ -72,15 +72,15 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     sys.modules.pop("rubric_env.evidence.kinds.toy", None)
 
 
-def pack_of(tmp_path: Path, *orders: str, cpu_seconds: int = 1) -> EvidencePack:
+def pack_of(tmp_path: Path, *orders: str, cpu_seconds: int = 1, named: Sequence[str] = ()) -> EvidencePack:
     output = tmp_path / "work" / "output"
     shutil.rmtree(output, ignore_errors=True)
     output.mkdir(parents=True)
     for number, order in enumerate(orders):
-        (output / f"{number}.toy").write_text(f"TOY {order}")
+        (output / f"{number}.toy").write_text(f"TOY{number} {order}")
     (output / "report.md").write_text("A report.")
     store = EvidenceStore(tmp_path / "store", cpu_seconds=cpu_seconds)
-    return build_pack(read_submission(output.parent), budget_tokens=20_000, store=store)
+    return build_pack(read_submission(output.parent), budget_tokens=20_000, store=store, named=named)
 
 
 def toys(pack: EvidencePack) -> list[Extract]:
@@ -151,3 +151,25 @@ def _command(pid: str) -> str:
     except OSError:
         return ""
     return "python" if "rubric_env.evidence._worker" in command else ""
+
+
+def test_all_files_of_a_submission_share_one_allowance_and_what_rows_name_goes_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_sources.Allowance.__init__, "__defaults__", (1.5, 2**30))
+    loops = pack_of(tmp_path, *["loop"] * 6, "nothing", named=["6.toy"])
+    well, *bombs = toys(loops)
+    assert (well.status, well.units[0].text) == ("read", "the first part")
+    assert sum("more than 1 s of CPU" in bomb.note for bomb in bombs) in (2, 3)
+    left_out = [bomb for bomb in bombs if "the time for the files of one submission" in bomb.note]
+    assert len(left_out) >= 3 and not any(bomb.ours for bomb in left_out)
+
+
+def test_more_bytes_than_a_submission_may_have_are_said_to_be_a_limit_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_sources.Allowance.__init__, "__defaults__", (300.0, 20))
+    first, *_, last = toys(pack_of(tmp_path, "nothing", "nothing at all", "nothing there"))
+    assert first.status == "read"
+    assert (last.status, last.ours) == ("unsupported", True)
+    assert "the bytes for the files of one submission were used up" in last.note

@@ -180,7 +180,7 @@ def test_section_8_no_picture_that_a_file_links_is_fetched_even_where_no_network
     name: str, web: tuple[str, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url, seen = web
-    monkeypatch.setattr(_soffice, "_no_network", lambda: ())
+    monkeypatch.setattr(_soffice, "_alone", lambda: ())
     draw(tmp_path, name, drawable.LINKING[name](url))
     assert seen == []
 
@@ -188,7 +188,7 @@ def test_section_8_no_picture_that_a_file_links_is_fetched_even_where_no_network
 def test_section_8_there_is_no_network_where_it_can_be_taken_away(
     web: tuple[str, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not _soffice._no_network():
+    if not _soffice._alone():
         pytest.skip("this machine gives no network namespaces to its users")
     url, seen = web
     monkeypatch.setattr(_soffice, "_PROFILE", NO_SETTINGS)
@@ -201,7 +201,7 @@ def test_libreoffice_would_fetch_such_a_picture_otherwise(
 ) -> None:
     url, seen = web
     monkeypatch.setattr(_soffice, "_PROFILE", NO_SETTINGS)
-    monkeypatch.setattr(_soffice, "_no_network", lambda: ())
+    monkeypatch.setattr(_soffice, "_alone", lambda: ())
     draw(tmp_path, "report.docx", drawable.LINKING["report.docx"](url))
     assert "/picture.png" in seen
 
@@ -259,6 +259,36 @@ def test_section_8_a_script_without_a_font_is_named(
     )
 
 
+@pytest.fixture
+def no_fonts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """LibreOffice crashes without any."""
+    (tmp_path / "fonts.conf").write_text(f"<fontconfig><cachedir>{tmp_path}</cachedir></fontconfig>")
+    monkeypatch.setenv("FONTCONFIG_FILE", str(tmp_path / "fonts.conf"))
+    _soffice._works.cache_clear()
+    yield
+    _soffice._works.cache_clear()
+
+
+@pytest.mark.usefixtures("no_fonts")
+def test_a_libreoffice_that_does_not_work_is_not_the_failure_of_the_policy(
+    store: EvidenceStore, tmp_path: Path
+) -> None:
+    drawing = store.pictures(entry_of(store, tmp_path, "fine.docx", drawable.document("Nothing wrong.")), 170)
+    assert (drawing.pictures, drawing.ours) == ([], True)
+    assert drawing.note.startswith("not drawn: LibreOffice draws nothing on this machine (exit code ")
+
+
+def test_files_of_this_machine_are_not_seen_in_a_drawing_that_names_them(tmp_path: Path) -> None:
+    from PIL import Image
+
+    if "--mount-proc" not in _soffice._alone():
+        pytest.skip("this machine gives no mount namespaces to its users")
+    Image.new("RGB", (50, 50), (0, 200, 0)).save(tmp_path / "secret.png")
+    draw(tmp_path, "report.docx", drawable.naming_a_file(tmp_path / "secret.png"))
+    assert "A picture" in text_of_pdf(tmp_path / "report.docx.pdf")
+    assert (0, 200, 0) not in colours_of_pdf(tmp_path / "report.docx.pdf")
+
+
 def only_latin_fonts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     query = ["fc-match", "-f", "%{file}", "sans:lang=en"]
     font = Path(subprocess.run(query, capture_output=True, check=True, text=True).stdout)
@@ -281,6 +311,14 @@ def text_of_pdf(path: Path) -> str:
 
     with pypdfium2.PdfDocument(path) as pdf:
         return "\f".join(page.get_textpage().get_text_bounded().replace("\r", "") for page in pdf)
+
+
+def colours_of_pdf(path: Path) -> set[tuple[int, ...]]:
+    import pypdfium2
+
+    with pypdfium2.PdfDocument(path) as pdf:
+        picture = pdf[0].render(scale=1).to_pil().convert("RGB")
+        return {colour for _, colour in picture.getcolors(2**24)}
 
 
 def ink_share(path: Path) -> float:

@@ -61,6 +61,8 @@ def test_section_3_the_order_of_rows_does_not_matter(case, random):
         "score_hi",
         "error",
         "by_tag",
+        "by_type",
+        "by_necessity",
     ):
         assert getattr(one, name) == getattr(other, name), name
 

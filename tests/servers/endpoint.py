@@ -316,6 +316,7 @@ class Endpoint:
         else:
             content = self.prose
         tokens = {"prompt_tokens": len(prompt) // 4, "completion_tokens": len(content) // 4}
+        tokens["total_tokens"] = sum(tokens.values())
         return {
             "id": f"call-{call.number}",
             "object": "chat.completion",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rubric_env.engine.pace import Limits
-from rubric_env.engine.shared._link import Links
+from rubric_env.engine.shared._link import LinkDown, Links, reach
 from rubric_env.engine.shared.breaker import SharedBreaker
 from rubric_env.engine.shared.throttle import RedisThrottle
 from rubric_env.settings import JudgeSettings
 
-__all__ = ["RedisThrottle", "Shared", "SharedBreaker", "open_shared"]
+__all__ = ["LinkDown", "RedisThrottle", "Shared", "SharedBreaker", "open_shared", "reach"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +22,12 @@ class Shared:
     links: Links
 
     async def aclose(self) -> None:
-        """Report what this loop still has to say, and hang up. May be called again, in any loop."""
-        await self.breaker.aclose()
-        await self.links.aclose()
+        """Report what this loop still has to say, and hang up, unless rollouts of another engine are judged in it.
+
+        May be called again, in any loop.
+        """
+        if await self.breaker.aclose():
+            await self.links.aclose()
 
 
 def open_shared(url: str, settings: JudgeSettings, *, scope: str = "") -> Shared:

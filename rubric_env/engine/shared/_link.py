@@ -167,6 +167,19 @@ class Link:
             await self._send()
 
 
+async def reach(url: str) -> str:
+    """The Redis at `url`, for people. Raises LinkDown, which says why, when it does not do what sharing needs."""
+    connect, failures = _redis(url)
+    client = connect()
+    try:
+        await client.execute_command("EVAL", "return redis.call('TIME')", 0)  # type: ignore[no-untyped-call]
+    except failures as error:
+        raise LinkDown(f"{_name(url)}: {type(error).__name__}: {error}") from None
+    finally:
+        await client.aclose()
+    return _name(url)
+
+
 def _name(url: str) -> str:
     """The server, for people: a URL may hold a password."""
     parts = urlsplit(url)

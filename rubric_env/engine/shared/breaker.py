@@ -45,11 +45,15 @@ class SharedBreaker(Breaker):
         self.links = links
         self.scope = scope
 
-    async def aclose(self) -> None:
-        """Wait until this loop's last reports are on their way."""
-        guard = self._guards.take()
+    async def aclose(self) -> bool:
+        """Wait until this loop's last reports are on their way. False: rollouts are judged here, and it stays open."""
+        guard = self._guards.here()
+        if guard.rollouts:
+            return False
+        self._guards.take()
         if isinstance(guard, SharedGuard):
             await guard.aclose()
+        return True
 
     def _guard(self) -> Guard:
         return SharedGuard(self, self.links.here()) if self.rules.smallest else Guard(self)
@@ -158,7 +162,9 @@ class SharedGuard(Guard):
         self._news.set()
         if at_once:
             self._urgent.set()
-        if not self._loop.is_closed() and (self._reporter is None or self._reporter.done()):
+        reporter = self._reporter
+        # A loop that ends cancels all its tasks: one that is made then would be left behind.
+        if reporter is None or (reporter.done() and not reporter.cancelled() and not self._loop.is_closed()):
             self._reporter = self._loop.create_task(self._keep_reporting())
 
     async def _keep_reporting(self) -> None:

@@ -7,7 +7,9 @@ import struct
 import zlib
 
 
-def png(width: int, height: int, data: bytes = b"", chunks: tuple[tuple[bytes, bytes], ...] = ()) -> bytes:
+def png(
+    width: int, height: int, data: bytes = b"", chunks: tuple[tuple[bytes, bytes], ...] = (), packed: bytes = b""
+) -> bytes:
     """A PNG of this size that holds `data`, and other chunks before it."""
 
     def chunk(name: bytes, body: bytes) -> bytes:
@@ -15,7 +17,7 @@ def png(width: int, height: int, data: bytes = b"", chunks: tuple[tuple[bytes, b
 
     head = chunk(b"IHDR", struct.pack(">LLBBBBB", width, height, 8, 2, 0, 0, 0))
     rest = b"".join(chunk(name, body) for name, body in chunks)
-    return b"\x89PNG\r\n\x1a\n" + head + rest + chunk(b"IDAT", zlib.compress(data, 9)) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + head + rest + chunk(b"IDAT", packed or zlib.compress(data, 9)) + chunk(b"IEND", b"")
 
 
 def picture(form: str, width: int = 200, height: int = 100) -> bytes:
@@ -50,4 +52,5 @@ def circular_tiff() -> bytes:
 
 def white(width: int, height: int) -> bytes:
     """A PNG of one colour: nothing to store, much to unpack."""
-    return png(width, height, (b"\0" + b"\xff" * 3 * width) * height)
+    packer, row = zlib.compressobj(9), b"\0" + b"\xff" * 3 * width
+    return png(width, height, packed=b"".join([*(packer.compress(row) for _ in range(height)), packer.flush()]))

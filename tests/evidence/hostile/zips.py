@@ -92,10 +92,8 @@ def _container(
     directory = b""
     for name, offset in entries:
         encoded = name.encode()
-        directory += struct.pack(
-            "<4s6H3L5H2L", b"PK\1\2", 45, 45, 0, method, 0, 0, crc, packed_size, size, len(encoded), len(extra), 0, 0, 0,
-            0, offset,
-        )  # fmt: skip
+        head = (45, 45, 0, method, 0, 0, crc, packed_size, size, len(encoded), len(extra), 0, 0, 0, 0, offset)
+        directory += struct.pack("<4s6H3L5H2L", b"PK\1\2", *head)
         directory += encoded + extra
     count = min(len(entries), 0xFFFF)
     return file + directory + struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, count, count, len(directory), len(file), 0)
