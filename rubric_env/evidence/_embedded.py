@@ -58,6 +58,5 @@ def read_embedded(data: bytes, name: str, address: str, reading: Reading) -> Ite
             reading.lost(f"the rest of {address}", error)
         reading.notes += [f"{address}: {note}" for note in inside.notes]
         reading.errors += [f"{address}!{error}" for error in inside.errors]
-        reading.failed = reading.failed or inside.failed
         reading.cut = reading.cut or inside.cut
         reading.failed = reading.failed or inside.failed
