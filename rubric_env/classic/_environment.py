@@ -15,10 +15,10 @@ from pydantic import Field, ValidationError, validate_call
 from rubric_env.classic._errors import forgive_policy
 from rubric_env.classic._group import HarborRubricGroup
 from rubric_env.classic._rubric import HarborRubric
-from rubric_env.classic._sources import read_info
 from rubric_env.classic._verifiers import vf
 from rubric_env.classic._workspace import OUTPUT, TOOLS, count_files, make_workspace, remove_workspace
 from rubric_env.harbor import InstanceError, dataset_rows, find_instances
+from rubric_env.harbor.case import read_info
 from rubric_env.scoring import AdvantageKind
 
 SYSTEM_PROMPT = """You are an experienced office professional working in a workspace of files.

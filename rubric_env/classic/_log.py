@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
@@ -9,12 +10,13 @@ from math import fsum
 from pkgutil import resolve_name
 from typing import Any
 
+from rubric_env._loops import PerLoop
 from rubric_env.scoring import Outcome, TagScore
 
 Log = Callable[[dict[str, float], int], Any]
 
-steps = count()
-"""One for all rubrics of the process: wandb drops what comes under a lower step than before."""
+_steps = count()
+_turn = PerLoop(asyncio.Lock)
 
 
 def find_log(log: Log | str | None) -> Log | None:
@@ -31,6 +33,13 @@ def find_log(log: Log | str | None) -> Log | None:
     if found is not None and not callable(found):
         raise ValueError(f"log = {log!r}: a function of (figures, step) is expected")
     return found  # type: ignore[no-any-return]
+
+
+async def write_log(log: Log, figures: dict[str, float]) -> None:
+    """Call `log` in a thread, since some are slow now and then, and one after the other under steps that rise for all
+    rubrics of the process: wandb drops what comes under a lower step than before."""
+    async with _turn.here():
+        await asyncio.to_thread(log, figures, next(_steps))
 
 
 def group_figures(outcomes: Sequence[Outcome], prefix: str) -> dict[str, float]:

@@ -12,12 +12,12 @@ from typing import Any, get_args
 from verdict_parsers import JsonVerdictParser
 
 from rubric_env.classic._errors import HarborJudgeError, HarborJudgeInfraError, forgive_policy
-from rubric_env.classic._log import Log, find_log, group_figures, steps
+from rubric_env.classic._log import Log, find_log, group_figures, write_log
 from rubric_env.classic._settle import GROUP_KEY, Group, close_group, is_flat, open_group, settle
-from rubric_env.classic._sources import Defaults, SourceError, build_case
 from rubric_env.classic._verifiers import vf
 from rubric_env.engine import JudgeEngine
 from rubric_env.harbor import InstanceError, result_json
+from rubric_env.harbor.case import Defaults, SourceError, build_case
 from rubric_env.judges import JudgeCallError, make_judge, resolve_endpoints
 from rubric_env.rubric import RubricError, RubricSpec
 from rubric_env.scoring import AdvantageKind, FaultKind, Outcome, final_reward, unscored
@@ -56,7 +56,7 @@ class HarborRubric(vf.Rubric):
     baseline. `state["judge_result"]` (also prefixed) holds every verdict as JSON; `vf-eval -C judge_result` saves it.
 
     `log(figures, step)` is called after every scored group with finite floats under names like `rubric/judge_coverage`
-    and `rubric/tag/format` (docs/metrics.md); a text "module:function" names it where arguments are JSON.
+    and `rubric/tag/format` (docs/observability.md); a text "module:function" names it where arguments are JSON.
 
     Raises NoCredential, SettingsError, RubricError, ValueError at construction, before any rollout is paid.
     """
@@ -124,7 +124,7 @@ class HarborRubric(vf.Rubric):
             group.rubrics.append(self)
         try:
             await super().score_group(states)
-            self._write_log(states)
+            await self._write_log(states)
         finally:
             for state in states:
                 state.pop(self._outcome_key, None)
@@ -235,12 +235,12 @@ class HarborRubric(vf.Rubric):
                 state["metrics"][self._label("judge_advantage")] = advantage
                 state["metrics"][self._label("judge_flat_group")] = flat
 
-    def _write_log(self, states: Sequence[Any]) -> None:
+    async def _write_log(self, states: Sequence[Any]) -> None:
         if self._log is None:
             return
         outcomes = [outcome for state in states if (outcome := state.get(self._outcome_key))]
         try:
-            self._log(group_figures(outcomes, self.log_prefix), next(steps))
+            await write_log(self._log, group_figures(outcomes, self.log_prefix))
         except Exception:
             # A chart is not worth a run.
             self.logger.exception("log raised, and is not called again")

@@ -27,7 +27,9 @@ def judge(
     model: Annotated[str | None, typer.Option(help="judge model; else JUDGE_MODEL")] = None,
     base_url: Annotated[str | None, typer.Option(help="judge endpoint; needs a key from --api-key-file")] = None,
     api_key_file: Annotated[str | None, typer.Option(help="file with the key for --base-url")] = None,
-    backend: Annotated[str | None, typer.Option(help="chat, responses, or local: offline and free, a wiring aid")] = None,
+    backend: Annotated[
+        str | None, typer.Option(help="chat, responses, or local: offline and free, a wiring aid")
+    ] = None,
     config: Annotated[Path | None, typer.Option(help="settings file (TOML)")] = None,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="a line for every judge call")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="no table for people")] = False,

@@ -34,18 +34,21 @@ class Calls:
         seat: Seat,
         question: Question,
         *,
+        queued: float | None = None,
         spend: Callable[[Usage], None] | None = None,
+        stays: Callable[[], bool] | None = None,
     ) -> Reply | CallFault:
         """Ask when it is this rollout's turn, first with the breaker, then with the quota, then for a place.
 
-        The quota learns from every answer. `spend` is told of the usage, of a cancelled call too.
+        The quota learns from every answer. `spend` is told of the usage, of a cancelled call too. `queued` is when the
+        question was ready; None: now. Raises Elsewhere once `stays` says no, as long as the turn has not come.
 
         `seconds` of the answer is the time in the call alone. The fault is `breaker_open` for an endpoint given up.
         """
         clock = asyncio.get_running_loop().time
-        queued = clock()
+        queued = clock() if queued is None else queued
         try:
-            async with self._turn(seat, question) as (call, turn):
+            async with self._turn(seat, question, stays) as (call, turn):
                 start, at = clock(), time.time()
                 # What a call cost that nobody waited for is not known.
                 unknown = Usage(calls=1, cost_usd=None)
@@ -69,11 +72,13 @@ class Calls:
             return CallFault(Fault(FaultKind.BREAKER_OPEN, str(error)))
 
     @asynccontextmanager
-    async def _turn(self, seat: Seat, question: Question) -> AsyncIterator[tuple[Call, Turn]]:
+    async def _turn(
+        self, seat: Seat, question: Question, stays: Callable[[], bool] | None
+    ) -> AsyncIterator[tuple[Call, Turn]]:
         """Holds a place, the quota's permit and the breaker's leave; waits with none of them. Raises JudgeAborted."""
         while True:
             await self.breaker.ready(seat)
-            async with self._limiter.slot(seat, question.quota, question.tokens) as turn:
+            async with self._limiter.slot(seat, question.quota, question.tokens, stays) as turn:
                 with self.breaker.call(seat) as call:
                     if call is not None:
                         yield call, turn

@@ -14,15 +14,17 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Literal
 
+from rubric_env._loops import PerLoop
 from rubric_env.engine.breaker import Breaker, JudgeAborted
 from rubric_env.engine.calls import Calls
+from rubric_env.engine.desk import Desk, Material, Reuse
 from rubric_env.engine.events import Question
 from rubric_env.engine.journal import Journal
 from rubric_env.engine.limiter import Limiter, Seat, process_limiter
 from rubric_env.engine.observers import EventFile, Observer, Observers, log_call
 from rubric_env.engine.pace import Limits, Throttle
 from rubric_env.engine.prompt import Brief, default_instruction, fence_marker, prompt_version
-from rubric_env.engine.rollout import Desk, Material, Reuse, Rollout
+from rubric_env.engine.rollout import Rollout
 from rubric_env.engine.sheet import Sheet
 from rubric_env.engine.telemetry import rollout_span, trace_call
 from rubric_env.engine.tries import Backoff, Tries
@@ -30,7 +32,7 @@ from rubric_env.evidence import EvidencePack, build_pack
 from rubric_env.judges import Judge, JudgeCallError, Reply
 from rubric_env.judges.pool import JudgePool
 from rubric_env.rubric import RubricSpec, judge_row, read_text
-from rubric_env.scoring import Outcome, OutcomeContext, not_delivered, score, settle, unscored
+from rubric_env.scoring import Outcome, OutcomeContext, not_delivered, settle, unscored, why_unscorable
 from rubric_env.scoring.faults import Fault, FaultKind
 from rubric_env.settings import JudgeSettings, SettingsError
 from rubric_env.submission import Submission
@@ -103,6 +105,7 @@ class JudgeEngine:
         )
         self._instruction = _read_instruction(settings.instruction_file)
         self._secret = secrets.token_bytes(32)
+        self._one_chat = PerLoop(lambda: asyncio.Semaphore(1))
         self._event_file = EventFile(settings.events) if settings.events else None
         self._observers = Observers(log_call, trace_call, *([self._event_file] if self._event_file else []))
         self._desk.calls.on_call = self._observers
@@ -136,7 +139,7 @@ class JudgeEngine:
         context = OutcomeContext(delivery=case.submission.delivery)
         if case.submission.missing:
             return not_delivered(case.spec, self.settings, context)
-        if nothing_to_score := score(case.spec, {}).error:
+        if nothing_to_score := why_unscorable(case.spec):
             return unscored(FaultKind.SCORER_ERROR, nothing_to_score, len(case.spec), context)
         if not case.instruction.strip():
             case = replace(case, instruction=self._instruction)
@@ -150,7 +153,7 @@ class JudgeEngine:
         rollout: Rollout | None = None
         try:
             async with limit:
-                material = await asyncio.to_thread(self._material, case, self.settings.evidence_tokens)
+                material = await self._prepared(case)
                 remake = partial(self._material, case)
                 rollout = Rollout(desk, material, sheet, remake, deadline=started + deadline, name=case.name)
                 await rollout.run()
@@ -219,6 +222,14 @@ class JudgeEngine:
             self._desk.journal.close()  # at interpreter exit no thread takes new work
         if self._event_file is not None:
             self._event_file.close()
+
+    async def _prepared(self, case: Case) -> Material:
+        work = partial(asyncio.to_thread, self._material, case, self.settings.evidence_tokens)
+        if case.submission.files:
+            return await work()
+        # Nothing to read, only Python's own work: each thread more makes the loop wait longer for the interpreter.
+        async with self._one_chat.here():
+            return await work()
 
     def _material(self, case: Case, budget: int) -> Material:
         """Everything that takes longer the more was delivered; runs in a thread."""

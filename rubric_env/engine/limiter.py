@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -13,6 +13,13 @@ from functools import lru_cache
 from rubric_env._loops import PerLoop
 from rubric_env.engine.pace import UNLIMITED, Limits, LocalThrottle, Permit, Throttle
 from rubric_env.judges.protocol import CallFault, Reply
+
+GLANCE = 1.0
+"""Seconds between looks whether to go on waiting."""
+
+
+class Elsewhere(Exception):
+    """Its turn had not come, and it is no longer this quota that a call should wait for."""
 
 
 @dataclass(eq=False, slots=True)
@@ -47,10 +54,15 @@ class Limiter:
         self._queues = PerLoop(lambda: _Queue(size, self.throttle))
 
     @asynccontextmanager
-    async def slot(self, seat: Seat, quota: str = "", tokens: int = 0) -> AsyncIterator[Turn]:
-        """Holds a place and a permit for a call of that many tokens for the time of the block."""
+    async def slot(
+        self, seat: Seat, quota: str = "", tokens: int = 0, stays: Callable[[], bool] | None = None
+    ) -> AsyncIterator[Turn]:
+        """Holds a place and a permit for a call of that many tokens for the time of the block.
+
+        Raises Elsewhere once `stays`, which is asked now and then while the call waits, says no.
+        """
         queue = self._queues.here()
-        turn = Turn(await queue.acquire(seat, quota, tokens))
+        turn = Turn(await queue.acquire(seat, quota, tokens, stays))
         try:
             yield turn
         finally:
@@ -136,7 +148,7 @@ class _Queue:
         self._arrivals = 0
         self._lines: dict[str, _Line] = {}
 
-    async def acquire(self, seat: Seat, quota: str, tokens: int) -> Permit:
+    async def acquire(self, seat: Seat, quota: str, tokens: int, stays: Callable[[], bool] | None) -> Permit:
         if self._free and not self._lines and (permit := self._throttle.take(quota, tokens)) is not None:
             self._occupy(seat)
             return permit
@@ -146,8 +158,13 @@ class _Queue:
         line.join(seat, waiter)
         self._dispatch()
         try:
+            while stays is not None and not waiter.permit.done():
+                await asyncio.wait([waiter.permit], timeout=GLANCE)
+                if not (waiter.permit.done() or stays()):
+                    raise Elsewhere
             return await waiter.permit
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, Elsewhere):
+            waiter.permit.cancel()
             if waiter.permit.cancelled():
                 line.leave(seat, waiter)
                 self._tidy(line)

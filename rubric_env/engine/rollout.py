@@ -5,23 +5,19 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import replace
 
-from rubric_env.engine.calls import Calls
+from rubric_env.engine.desk import Desk, Material, Reuse
 from rubric_env.engine.events import Question
-from rubric_env.engine.journal import Journal
-from rubric_env.engine.limiter import Seat
+from rubric_env.engine.limiter import Elsewhere, Seat
 from rubric_env.engine.plan import plan
-from rubric_env.engine.prompt import Brief
 from rubric_env.engine.reading import read_reply
 from rubric_env.engine.sheet import Sheet
-from rubric_env.engine.tries import FINAL_FAULTS, Backoff, Tries
-from rubric_env.evidence import EvidencePack
-from rubric_env.judges.pool import JudgePool
+from rubric_env.engine.tries import FINAL_FAULTS, Tries
 from rubric_env.judges.protocol import CallFault, Judge, Prompt, Reply
 from rubric_env.scoring.faults import Fault, FaultKind
 from rubric_env.scoring.judgement import RowVerdict, Usage
-from rubric_env.settings import JudgeSettings
 
 LARGE_TEXT = 16_000
 """Characters of an answer above which it is parsed off the event loop."""
@@ -34,41 +30,6 @@ LAST_WORDS = 0.5
 
 SMALLEST_EVIDENCE = 500
 """Tokens of evidence below which a question that is too long is not too long because of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Desk:
-    """What all rollouts of an engine share. `caching` are the quotas whose endpoint was seen to cache prefixes."""
-
-    settings: JudgeSettings
-    judges: JudgePool
-    calls: Calls
-    backoff: Backoff
-    journal: Journal
-    caching: set[str] = field(default_factory=set)
-
-    def within(self, seconds: float | None) -> Desk:
-        """The same for a rollout whose caller has less time than the deadline gives."""
-        if seconds is None or seconds >= self.settings.deadline:
-            return self
-        return replace(self, settings=self.settings.model_copy(update={"deadline": round(seconds, 2)}))
-
-
-@dataclass(frozen=True, slots=True)
-class Reuse:
-    """Where the verdicts of a rollout are kept: the journal's scope, and its key of every row."""
-
-    scope: str
-    keys: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Material:
-    """What a rollout is judged on: its evidence, the prompt made of it, and under which keys its verdicts are kept."""
-
-    pack: EvidencePack
-    brief: Brief
-    reuse: Reuse | None
 
 
 class Rollout:
@@ -192,11 +153,6 @@ class Rollout:
 
     async def _call(self, ids: list[str], tries: Tries) -> tuple[list[str], Material, Reply | CallFault | None]:
         """The rows that were asked, on what, and the answer; None when the journal knew all of them."""
-
-        def spend(usage: Usage) -> None:
-            self._sheet.usage += usage
-            self._sheet.tries.update(prompt.ids)
-
         async with self._gate:
             if self._time_left <= 0:
                 await asyncio.Event().wait()  # for the deadline, which ends it all
@@ -207,19 +163,34 @@ class Rollout:
             if self._shrunk and not (ids := await self._unknown(ids, material.reuse)):
                 return ids, material, None
             prompt = material.brief.prompt(ids)
-            judge = self._desk.judges.pick(prompt)
-            quota = quota_of(judge)
-            endpoint = getattr(judge, "endpoint", judge.identity)
-            attempt = 1 + max(self._sheet.tries[row] for row in ids)
-            answer = await self._desk.calls.make(
-                lambda: self._ask_judge(judge, prompt, tries.timeout),
-                self._seat,
-                Question(self._name, prompt.ids, judge.model, endpoint, quota, prompt.tokens, attempt),
-                spend=spend,
-            )
+            queued = asyncio.get_running_loop().time()
+            while True:
+                with suppress(Elsewhere):
+                    return ids, material, await self._put(prompt, queued, tries.timeout)
+
+    async def _put(self, prompt: Prompt, queued: float, timeout: float) -> Reply | CallFault:
+        """One call to whoever is to be asked now. Raises Elsewhere when that changes before its turn comes."""
+        judges = self._desk.judges
+        judge = judges.pick(prompt)
+        quota = quota_of(judge)
+        endpoint = getattr(judge, "endpoint", judge.identity)
+        attempt = 1 + max(self._sheet.tries[row] for row in prompt.ids)
+
+        def spend(usage: Usage) -> None:
+            self._sheet.usage += usage
+            self._sheet.tries.update(prompt.ids)
+
+        answer = await self._desk.calls.make(
+            lambda: self._ask_judge(judge, prompt, timeout),
+            self._seat,
+            Question(self._name, prompt.ids, judge.model, endpoint, quota, prompt.tokens, attempt),
+            queued=queued,
+            spend=spend,
+            stays=judges.staying(judge, prompt),
+        )
         if answer.usage.cached_tokens:
             self._desk.caching.add(quota)
-        return ids, material, self._desk.judges.noted(judge, answer)
+        return judges.noted(judge, answer)
 
     @property
     def _time_left(self) -> float:

@@ -78,6 +78,20 @@ class JudgePool:
             return self._members[0].judge
         return self._pick(prompt.shared, self._members).judge
 
+    def staying(self, judge: Judge, prompt: Prompt) -> Callable[[], bool] | None:
+        """Tells a call that waits for its turn whether to go on waiting for the picked `judge`: not when it was set
+        aside and another is well. None: always."""
+        if len(self._members) == 1:
+            return None
+        member, rollout = self._by_judge[id(judge)], _rollout(prompt.shared)
+
+        def stays() -> bool:
+            now = self._clock()
+            set_aside = member.until > now and member.trial != rollout
+            return not (set_aside and any(other.until <= now for other in self._members))
+
+        return stays
+
     def noted(self, judge: Judge, answer: A) -> A:
         """Learn from what the picked `judge` answered; a fault that another member may mend gets `elsewhere`."""
         if len(self._members) == 1:
@@ -133,8 +147,7 @@ class JudgePool:
         await asyncio.gather(*(member.judge.aclose() for member in self._members))
 
     def _pick(self, shared: str, members: Sequence[_Member]) -> _Member:
-        # A text remembers its own hash: all blocks of a rollout together read it once.
-        rollout = hash(shared).to_bytes(8, "big", signed=True)
+        rollout = _rollout(shared)
         with self._lock:
             now = self._clock()
             for member in members:
@@ -147,6 +160,11 @@ class JudgePool:
             if best.down:
                 best.trial, best.until = rollout, now + TRIAL
             return best
+
+
+def _rollout(shared: str) -> bytes:
+    # A text remembers its own hash: all blocks of a rollout together read it once.
+    return hash(shared).to_bytes(8, "big", signed=True)
 
 
 @dataclass(slots=True, eq=False)

@@ -3,7 +3,7 @@
 from rubric_env.scoring._advantages import AdvantageKind, advantages
 from rubric_env.scoring._levels import snap_level
 from rubric_env.scoring._outcome import Outcome, OutcomeContext, final_reward, not_delivered, settle, unscored
-from rubric_env.scoring._score import RowScore, Scorecard, TagScore, score
+from rubric_env.scoring._score import RowScore, Scorecard, TagScore, score, why_unscorable
 from rubric_env.scoring.faults import ExitCode, Fault, FaultKind, prevailing
 from rubric_env.scoring.judgement import Judgement, RowVerdict, Usage
 
@@ -28,4 +28,5 @@ __all__ = [
     "settle",
     "snap_level",
     "unscored",
+    "why_unscorable",
 ]

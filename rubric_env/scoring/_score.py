@@ -84,6 +84,11 @@ _HIGHEST = _Assumption(positive=1.0, negative=0.0, gate=True)
 _NOTHING_TO_SCORE = "scorer_error: no row has a positive weight (beside a hurdle, rows of weight 0 stay 0)"
 
 
+def why_unscorable(spec: RubricSpec) -> str:
+    """Why no verdicts whatever could give this rubric a score; "" where they can."""
+    return "" if any(weight > 0 for weight in _weights(spec).values()) else _NOTHING_TO_SCORE
+
+
 def score(spec: RubricSpec, verdicts: Mapping[str, Any]) -> Scorecard:
     """The scorecard of `{id: verdict}`; a verdict is a mapping or an object with `hit` and, on graded rows, `level`.
 
@@ -116,7 +121,7 @@ def score(spec: RubricSpec, verdicts: Mapping[str, Any]) -> Scorecard:
         levels={row.id: seen[row.id].value for row in spec if row.graded and row.id in seen},
         score_lo=bounded(_LOWEST),
         score_hi=bounded(_HIGHEST),
-        error="" if possible else _NOTHING_TO_SCORE,
+        error=why_unscorable(spec),
         rows=tuple(_row_score(row, spec, seen, parts[row.id]) for row in spec),
         by_tag=_by(attrgetter("tag"), spec, weights, parts),
         by_type=_by(attrgetter("criterion_type"), spec, weights, parts),

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from rubric_env.harbor import each_row, find_instances
+from rubric_env.harbor import InstanceError, each_row, find_instances
 from rubric_env.submission import message_text
-from rubric_env.v1._config import HarborJudgeConfig
+from rubric_env.v1._config import HarborJudgeConfig, resolve
 from rubric_env.v1._errors import HarborJudgeError
 from rubric_env.v1._files import collect_output, place_inputs
-from rubric_env.v1._judge import HarborJudge, seconds_left
+from rubric_env.v1._judge import seconds_left
 from rubric_env.v1._verifiers import vf
 
 
@@ -30,7 +30,7 @@ class HarborData(vf.TaskData):
 
 
 class HarborTaskConfig(vf.TaskConfig):
-    # Not validated here, so that a configuration can be looked at without a key: the taskset builds the judges.
+    # A default that is not validated, or this module could not be imported without a key.
     judges: vf.Judges = Field(default_factory=lambda: [HarborJudgeConfig.model_construct()])
     """Judge plugins; the rubric judge by default."""
     submissions: Path | None = None
@@ -74,20 +74,22 @@ class HarborTasksetConfig(vf.TasksetConfig):
     """Stop at a broken instance; by default it is named and left out."""
     task: HarborTaskConfig = HarborTaskConfig()
 
+    @model_validator(mode="after")
+    def _usable(self) -> HarborTasksetConfig:
+        # Without instances this is what the command line makes to list its options, which needs no key.
+        for judge in self.task.judges if self.instances else ():
+            if isinstance(judge, HarborJudgeConfig):
+                resolve(judge)
+        return self
+
 
 class HarborTaskset(vf.Taskset[HarborTask, HarborTasksetConfig]):
-    """The tasks of a folder of Harbor instances, read one by one as they are asked for.
-
-    Raises ValueError at construction without a folder, or when a judge cannot be built: before any rollout is paid.
-    """
+    """The tasks of a folder of Harbor instances, read one by one as they are asked for."""
 
     def __init__(self, config: HarborTasksetConfig) -> None:
         super().__init__(config)
         if not config.instances:
-            raise ValueError("no instances: give --env.taskset.instances '[\"FOLDER\"]'")
-        for judge in config.task.judges:
-            if isinstance(judge, HarborJudgeConfig):
-                HarborJudge(judge)
+            raise InstanceError("no instances: give --env.taskset.instances '[\"FOLDER\"]'")
 
     def load(self) -> Iterator[HarborTask]:
         """Raises InstanceError when no instance can be used (or, with `strict`, for a broken one)."""

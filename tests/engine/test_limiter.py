@@ -13,7 +13,7 @@ import pytest
 from rubric_env.engine import Breaker, CallEvent, Limiter
 from rubric_env.engine.calls import Calls
 from rubric_env.engine.events import Question
-from rubric_env.engine.limiter import Seat, process_limiter
+from rubric_env.engine.limiter import Elsewhere, Seat, process_limiter
 from rubric_env.engine.pace import Limits, LocalThrottle, Permit
 from rubric_env.judges.protocol import CallFault, RateHints, Reply
 from rubric_env.scoring.faults import Fault, FaultKind
@@ -389,3 +389,19 @@ def answering(answer: Reply | CallFault) -> Callable[[], Awaitable[Reply | CallF
         return answer
 
     return ask
+
+
+@in_virtual_time
+async def test_who_is_to_wait_elsewhere_leaves_its_line_and_nothing_behind() -> None:
+    limiter, stays = paced(1), [True]
+    async with limiter.slot(Seat(1e9), "a"):
+        pass
+    async with limiter.slot(Seat(1e9), "b"):
+        waiting = asyncio.create_task(limiter.slot(Seat(1e9), "a", stays=lambda: stays[0]).__aenter__())
+        await asyncio.sleep(30)
+        assert not waiting.done(), "its quota has a permit, but the place is taken"
+        stays[0] = False
+        await asyncio.sleep(2)
+        assert isinstance(waiting.exception(), Elsewhere)
+    async with limiter.slot(Seat(1e9), "a", stays=lambda: False):
+        pass  # who need not wait is not asked

@@ -29,7 +29,7 @@ from rubric_env.settings import JudgeSettings
 from tests.engine.conftest import case, faults, rows
 from tests.judges.prompts import make_prompt
 from tests.servers.endpoint import Endpoint
-from tests.servers.scenarios import SCENARIOS
+from tests.servers.scenarios import SCENARIOS, error
 
 K = FaultKind
 ANSWER = Reply("{}", Usage(calls=1), 0.1)
@@ -320,6 +320,33 @@ def test_a_key_that_is_refused_does_not_stop_a_rollout_while_another_member_only
     assert not pool.noted(judges["b"], fault(K.RATE_LIMIT, 500.0)).elsewhere, "back-off, not a hunt in a circle"
 
 
+def test_who_waits_for_a_member_that_is_set_aside_goes_elsewhere_when_another_is_well() -> None:
+    pool, clock, judges = pool_of("a", "b")
+    prompt = prompt_for(pool, "a")
+    stays = pool.staying(judges["a"], prompt)
+    assert stays is not None and stays()
+    pool.noted(judges["a"], fault(K.RATE_LIMIT, 20.0))
+    assert not stays()
+    pool.noted(judges["b"], fault(K.RATE_LIMIT, 10.0))
+    assert stays(), "nobody else is well"
+    clock.now += 10.0
+    assert not stays()
+    clock.now += 10.0
+    assert stays()
+
+
+def test_the_rollout_that_tries_a_member_waits_for_it() -> None:
+    pool, clock, judges = pool_of("a", "b")
+    prompt = prompt_for(pool, "a")
+    pool.noted(judges["a"], fault(K.AUTH))
+    clock.now += REFUSED
+    assert pool.pick(prompt) is judges["a"]
+    stays = pool.staying(judges["a"], prompt)
+    assert stays is not None and stays()
+    others = [other for other in prompts(50) if other.shared != prompt.shared]
+    assert not any(stays() for other in others if (stays := pool.staying(judges["a"], other)))
+
+
 def test_when_all_are_down_the_first_that_answers_is_well_at_once() -> None:
     pool, clock, judges = pool_of("a", "b")
     for judge in judges.values():
@@ -417,3 +444,17 @@ async def test_section_7_one_endpoint_of_two_that_fails_costs_no_verdict(trouble
         assert len(good.calls) == 24
         assert 0 < len(bad.calls) <= 60, "what was in flight, and not much more"
         assert engine.aborted is None
+
+
+async def test_section_7_who_waits_for_the_quota_of_a_limited_endpoint_is_answered_by_another() -> None:
+    with Endpoint() as limited, Endpoint() as well:
+        limited.default = error("limited", 429, "Rate limit reached", headers={"retry-after": "20"}).after(0.05)
+        well.default = SCENARIOS["ok"].after(0.05)
+        pairs = [{"base_url": endpoint.base_url, "api_key": "key"} for endpoint in (limited, well)]
+        settings = JudgeSettings(model="scripted", max_in_flight=5)
+        engine = JudgeEngine(settings, make_judge(settings, resolve_endpoints(pairs, environ={})))
+        async with asyncio.timeout(15):  # less than the wait that the endpoint names
+            outcomes = await asyncio.gather(*(engine.judge(case(rows(12), f"Reply {n}.")) for n in range(40)))
+        await engine.aclose()
+    assert [outcome.reward for outcome in outcomes] == [1.0] * 40
+    assert len(well.calls) == 120

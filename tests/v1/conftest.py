@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("verifiers.v1", reason="verifiers.v1 (0.3.1 or 0.4) is not installed")
+pytest.importorskip("rubric_env.v1", reason="no fitting verifiers.v1 (0.3.1 or 0.4)", exc_type=ImportError)
 
 from tests.servers.endpoint import Endpoint
 

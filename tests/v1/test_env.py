@@ -72,6 +72,20 @@ def test_without_verifiers_the_rest_works_and_the_judge_says_what_it_needs() -> 
     assert done.stdout.count("\n") == 1, done.stderr
 
 
+def test_an_earlier_v1_is_named_in_one_line() -> None:
+    code = (
+        "import sys, types\n"
+        "sys.modules['verifiers'] = old = types.ModuleType('verifiers')\n"
+        "sys.modules['verifiers.v1'] = old.v1 = types.ModuleType('verifiers.v1')\n"
+        "import rubric_env\n"
+        "try: rubric_env.HarborJudge\n"
+        "except ImportError as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.startswith("HarborJudge needs verifiers>=0.3.1,<0.5")
+    assert "has no attribute 'Judge'" in done.stdout and done.stdout.count("\n") == 1, done.stderr
+
+
 def test_the_package_imports_verifiers_lazily() -> None:
     code = "import sys, rubric_env, rubric_env.harbor; print([m for m in sys.modules if m.startswith('verifiers')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import os
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from rubric_env.v1 import HarborTaskset, HarborTasksetConfig, _files
+from rubric_env.v1 import HarborJudgeError, HarborTask, HarborTaskset, HarborTasksetConfig, _files
 from tests.servers.endpoint import Endpoint
 from tests.v1.conftest import HARNESS, Run, make_instance
 
@@ -35,6 +36,26 @@ def test_delivered_files_stay_where_a_folder_is_named(run: Run, policy: Endpoint
     kept = Path(episode.traces[0].info["submission_dir"])
     assert kept == tmp_path / "kept" / episode.traces[0].id
     assert (kept / "output" / "memo.md").read_text() == "The total is 5."
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_saved_trace_is_judged_again_on_the_files_that_were_kept(
+    run: Run, endpoint: Endpoint, policy: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: bool
+) -> None:
+    """What verifiers' replay does: it scores without a runtime."""
+    policy.prose = "FILE output/memo.md: The total is 5."
+    [episode] = run(task={"submissions": str(tmp_path / "kept")} if kept else {})
+    trace = episode.traces[0]
+    monkeypatch.setenv("JUDGE_API_KEY", "key")
+    monkeypatch.setenv("JUDGE_BASE_URL", endpoint.base_url)
+    endpoint.truth = {"R2": False}
+    task = HarborTask(trace.task.data)
+    if kept:
+        asyncio.run(task.score(trace))
+        assert trace.reward == 0.75
+    else:
+        with pytest.raises(HarborJudgeError, match="no such file or directory"):
+            asyncio.run(task.score(trace))
 
 
 def test_equal_submissions_of_a_task_are_asked_once(run: Run, endpoint: Endpoint) -> None:
@@ -84,7 +105,7 @@ def test_no_folder_and_no_key_stop_before_any_rollout(instances: Path, monkeypat
     with pytest.raises(ValueError, match="instances"):
         HarborTaskset(HarborTasksetConfig())
     with pytest.raises(ValueError, match="no judge credential"):
-        HarborTaskset(HarborTasksetConfig(instances=[instances]))
+        HarborTasksetConfig(instances=[instances])
 
 
 def test_what_leaves_the_runtime_is_bounded(run: Run, policy: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
