@@ -29,6 +29,8 @@ def install(session: nox.Session, *packages: str, free: Collection[str]) -> None
         return
     file = Path(session.create_tmp()) / "constraints.txt"
     file.write_text(constraints, "utf-8")
+    # The pip that comes with Python 3.13.0 fails on the second install into one place.
+    session.install("--upgrade", "pip")
     session.install("-c", str(file), *packages)
     done.write_text(wanted, "utf-8")
 
