@@ -28,7 +28,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from _lines import line_chart
-from _virtual import run
 
 from rubric_env.engine.limiter import Limiter, Seat
 from rubric_env.engine.pace import LocalThrottle, Permit
@@ -37,6 +36,7 @@ from rubric_env.judges.protocol import CallFault, Reply
 from rubric_env.scoring.faults import Fault, FaultKind
 from rubric_env.scoring.judgement import Usage
 from rubric_env.settings import HARBOR_DEFAULTS, JudgeSettings
+from tests.engine.virtual_time import run
 
 COVERAGE_GOAL = 0.999
 TIME_GOAL = 1.05

@@ -60,6 +60,11 @@ def main() -> None:
             signal.signal(ending, signal.default_int_handler)
     try:
         app()
+    except SystemExit as ended:
+        # The command line library ends with this on Ctrl-C, without a word.
+        if ended.code == 130:
+            _common.say("interrupted")
+        raise
     except _common.CommandError as error:
         _common.say(f"error: {error}", style="bold red")
         sys.exit(error.code)

@@ -56,7 +56,4 @@ def read_embedded(data: bytes, name: str, address: str, reading: Reading) -> Ite
         except Exception as error:
             # Broken files raise anything; what they stand in stays.
             reading.lost(f"the rest of {address}", error)
-        reading.notes += [f"{address}: {note}" for note in inside.notes]
-        reading.errors += [f"{address}!{error}" for error in inside.errors]
-        reading.cut = reading.cut or inside.cut
-        reading.failed = reading.failed or inside.failed
+        reading.take_over(inside, address)

@@ -46,6 +46,13 @@ class Reading:
         self.cut = True
         self.notes.append(text)
 
+    def take_over(self, inside: Reading, address: str) -> None:
+        """Say of the whole what was said of the file at `address` inside it."""
+        self.notes += [f"{address}: {note}" for note in inside.notes]
+        self.errors += [f"{address}!{error}" for error in inside.errors]
+        self.cut = self.cut or inside.cut
+        self.failed = self.failed or inside.failed
+
     def write(self, name: str, value: Any) -> None:
         """Keep `value` as JSON beside the units."""
         target = self.folder / name

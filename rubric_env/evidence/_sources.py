@@ -160,7 +160,8 @@ def once(sources: Sequence[Source], mentions: str) -> list[Source]:
     for source in sorted(sources, key=lambda source: not mentioned(source.name, mentions)):
         if source.path is not None and source.size and alike[source.size] > 1:
             with suppress(OSError):
-                original = shown.setdefault((source.path.suffix, sha256(source.path)), source.name)
+                digest = source.entry.sha256 if source.entry else sha256(source.path)
+                original = shown.setdefault((source.path.suffix, digest), source.name)
                 if original != source.name:
                     same[source.name] = original
     return [_repeated(source, same[source.name]) if source.name in same else source for source in sources]

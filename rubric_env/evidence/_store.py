@@ -10,6 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -164,9 +165,10 @@ class EvidenceStore:
                 drawing = self._draw(entry, seconds - entry.meta["seconds"])
                 if drawing["drawn"] or not drawing["ours"]:
                     # A renderer that is missing or out of time now may be there next time.
-                    staged = done.with_suffix(f".{os.getpid()}")
-                    staged.write_text(json.dumps(drawing), "utf-8")
-                    staged.rename(done)
+                    with suppress(OSError):  # then it is drawn again next time
+                        staged = done.with_suffix(f".{os.getpid()}")
+                        staged.write_text(json.dumps(drawing), "utf-8")
+                        staged.rename(done)
         pictures = [Picture(entry.folder / name, *size) for name, *size in drawing["drawn"]]
         return Drawing(pictures, drawing["note"], drawing["ours"], drawing.get("seconds", 0.0))
 
@@ -188,6 +190,10 @@ class EvidenceStore:
         except (NotRendered, WorkerDied) as error:
             used += error.seconds if isinstance(error, NotRendered) else self._cpu_seconds
             return {"drawn": [], "note": f"not drawn: {error}", "ours": error.ours, "seconds": used}
+        except OSError as error:
+            # The machine's: a full disk, no place for temporary files, no more processes.
+            why = (error.strerror or str(error)).lower()
+            return {"drawn": [], "note": f"not drawn: {why}", "ours": True, "seconds": used}
         named = [
             [f"{folder}/{stem}-{number:03}.png", number, width, height] for number, width, height in drawn["drawn"]
         ]

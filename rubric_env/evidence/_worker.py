@@ -129,7 +129,7 @@ def draw(job: Draw) -> dict[str, Any]:
         document = pypdfium2.PdfDocument(job.path)
     except pypdfium2.PdfiumError as error:
         return {"pages": 0, "drawn": [], "note": f"the PDF cannot be opened: {error}", "late": False}
-    drawn, broken = [], []
+    drawn, broken, ended = [], [], "in time"
     wanted = min(len(document), job.pages)
     end = time.process_time() + DRAWING_SHARE * job.cpu_seconds
     for number in range(wanted):
@@ -139,6 +139,10 @@ def draw(job: Draw) -> dict[str, Any]:
             picture = page.render(scale=LONG_SIDE / max(width, height, 1.0)).to_pil()
             picture.save(Path(job.folder) / f"{job.stem}-{number + 1:03}.png")
             page.close()
+        except OSError as error:
+            # A full disk is not the file's doing.
+            ended = f"({(error.strerror or str(error)).lower()})"
+            break
         except (pypdfium2.PdfiumError, ValueError, MemoryError):
             broken.append(number + 1)
         else:
@@ -146,7 +150,7 @@ def draw(job: Draw) -> dict[str, Any]:
         if time.process_time() > end:
             break
     late = len(drawn) + len(broken) < wanted
-    notes = [f"only {len(drawn)} pages were drawn in time"] if late else []
+    notes = [f"only {len(drawn)} pages were drawn {ended}"] if late else []
     notes += [f"pages that cannot be drawn: {', '.join(map(str, broken))}"] if broken else []
     return {"pages": len(document), "drawn": drawn, "note": "; ".join(notes), "late": late}
 

@@ -25,6 +25,8 @@ class Missing(Unreadable, KeyError):
 
 
 _ENCRYPTED = 0x1
+_BROKEN = (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, RuntimeError, OSError)
+"""What zipfile raises for members that are damaged, or packed in a way that it does not know."""
 _CHUNK = 2**20
 
 
@@ -70,7 +72,7 @@ class Archive:
                     if size > limit:
                         raise Unreadable(f"{name} unpacks to more than {limit // 2**20:,} MB")
                     parts.append(chunk)
-        except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, RuntimeError, OSError) as error:
+        except _BROKEN as error:
             raise Unreadable(f"{name} cannot be unpacked ({error})") from None
         self._read += size
         return b"".join(parts)
@@ -81,7 +83,7 @@ class Archive:
         try:
             with self._zip.open(info) as member:
                 return member.read(size)
-        except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, RuntimeError, OSError) as error:
+        except _BROKEN as error:
             raise Unreadable(f"{name} cannot be unpacked ({error})") from None
 
     def _info(self, name: str) -> zipfile.ZipInfo:

@@ -10,6 +10,7 @@ import socketserver
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -38,7 +39,7 @@ def require_loopback(host: str) -> str:
     return host
 
 
-class LoopbackServer:
+class LoopbackServer(ABC):
     """An OpenAI-compatible HTTP server in a thread of this process, reachable from this machine alone.
 
     A subclass sets `model` and answers in `complete`, which may raise ApiError. Use it as a context manager, or call
@@ -57,9 +58,9 @@ class LoopbackServer:
         self._prefixes = PrefixMemory()
         self.stopping = threading.Event()
 
+    @abstractmethod
     def complete(self, request: ChatRequest) -> Completion:
         """The answer to one request; called in a thread of its connection."""
-        raise NotImplementedError
 
     def health(self) -> dict[str, Any]:
         """The body of GET /health."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from rubric_env.evidence._soffice import soffice
-from tests.cli.test_commands import run, write
+from tests.cli.test_commands import COMMAND, run, write
 from tests.evidence.decks import deck
 from tests.evidence.office import saved
 from tests.evidence.test_section_8_pack import scan
@@ -83,3 +86,18 @@ def test_evidence_that_cannot_be_written_is_one_line(work: Path, tmp_path: Path)
     done = run("evidence", work, "-o", tmp_path / "pack")
     assert done.returncode == 1
     assert done.stderr.startswith("error: ") and len(done.stderr.strip().split("\n")) == 1
+
+
+def test_ctrl_c_ends_it_with_one_word(work: Path, tmp_path: Path) -> None:
+    reply = tmp_path / "reply"
+    os.mkfifo(reply)
+    command = [str(COMMAND), "evidence", str(work), "-o", str(tmp_path / "pack"), "--reply", str(reply)]
+    default = functools.partial(signal.signal, signal.SIGINT, signal.default_int_handler)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=default)
+    writer = os.open(reply, os.O_WRONLY)  # opens when the command reads, which then waits for words that never come
+    try:
+        process.send_signal(signal.SIGINT)
+        out, said = process.communicate(timeout=60)
+    finally:
+        os.close(writer)
+    assert (process.returncode, out, said.split()) == (130, "", ["interrupted"])

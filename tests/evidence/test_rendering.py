@@ -339,3 +339,16 @@ def processes_below(folder: Path) -> dict[int, str]:
         except OSError:
             continue
     return found
+
+
+def test_a_machine_without_room_for_temporary_files_is_no_failure_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deck = tmp_path / "deck.pptx"
+    deck.write_bytes(drawable.deck())
+    store = EvidenceStore(tmp_path / "store")
+    entry = store.entry(deck)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    drawing = store.pictures(entry, 180)
+    assert (list(drawing.pictures), drawing.ours) == ([], True)
+    assert "not drawn: no such file or directory" in drawing.note

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-import zipfile
 from functools import cache
 from pathlib import Path
 
 from rubric_env.evidence._extract import Kind, Unreadable
+from rubric_env.evidence._zip import Archive
 
 _NAMES = {
     **{suffix: suffix[1:] for suffix in (".pdf", ".docx", ".xlsx", ".xlsm", ".xls", ".ods", ".odt", ".doc")},
@@ -137,10 +137,10 @@ def _stream(name: str) -> bytes:
 def _members(path: Path) -> list[str]:
     """Names of members, and the media type that an OpenDocument file keeps in one of them."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            names = archive.namelist()[:MEMBERS]
-            if "mimetype" in names and archive.getinfo("mimetype").file_size < 200:
-                names.append(f"mimetype:{archive.read('mimetype').decode('latin-1')}")
-            return names
-    except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError):
+        archive = Archive(path)
+        names = [member.filename for member in archive.members[:MEMBERS]]
+        if "mimetype" in archive:
+            names.append(f"mimetype:{archive.head('mimetype', 200).decode('latin-1')}")
+        return names
+    except Unreadable:
         return []

@@ -83,10 +83,7 @@ def _member(path: Path, name: str, reading: Reading, depth: int) -> Iterator[Uni
     except Exception as error:
         # Broken files raise anything; what stands beside them stays.
         reading.lost(f"the rest of {name}", error)
-    reading.notes += [f"{name}: {note}" for note in inside.notes]
-    reading.errors += [f"{name}!{error}" for error in inside.errors]
-    reading.failed = reading.failed or inside.failed
-    reading.cut = reading.cut or inside.cut
+    reading.take_over(inside, name)
 
 
 def _name(member: ZipInfo) -> str:
