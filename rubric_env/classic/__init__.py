@@ -5,11 +5,13 @@ verifiers ships an experimental class of the same name, which runs a Harbor task
 
 from rubric_env.classic._environment import build_environment
 from rubric_env.classic._errors import HarborJudgeError, HarborJudgeInfraError
+from rubric_env.classic._family import Family
 from rubric_env.classic._group import HarborRubricGroup
 from rubric_env.classic._parser import PolicyVerdictParser
 from rubric_env.classic._rubric import HarborRubric
 
 __all__ = [
+    "Family",
     "HarborJudgeError",
     "HarborJudgeInfraError",
     "HarborRubric",

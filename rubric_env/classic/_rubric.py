@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
@@ -12,8 +11,9 @@ from typing import Any, get_args
 from verdict_parsers import JsonVerdictParser
 
 from rubric_env.classic._errors import HarborJudgeError, HarborJudgeInfraError, forgive_policy
-from rubric_env.classic._log import Log, find_log, group_figures, write_log
+from rubric_env.classic._log import Curves, Log, group_figures
 from rubric_env.classic._settle import GROUP_KEY, Group, close_group, is_flat, open_group, settle
+from rubric_env.classic._tally import Tally
 from rubric_env.classic._verifiers import vf
 from rubric_env.engine import JudgeEngine
 from rubric_env.harbor import InstanceError, result_json
@@ -58,6 +58,8 @@ class HarborRubric(vf.Rubric):
     `log(figures, step)` is called after every scored group with finite floats under names like `rubric/judge_coverage`
     and `rubric/tag/format` (docs/observability.md); a text "module:function" names it where arguments are JSON.
 
+    `family_settings` are the defaults of a family of instances: every other source of a setting wins over them.
+
     Raises NoCredential, SettingsError, RubricError, ValueError at construction, before any rollout is paid.
     """
 
@@ -79,16 +81,17 @@ class HarborRubric(vf.Rubric):
         api_key_command: str | None = None,
         endpoints: Sequence[Mapping[str, Any]] | None = None,
         log: Log | str | None = None,
+        family_settings: Mapping[str, Any] | None = None,
     ):
         if advantage is not None and advantage not in get_args(AdvantageKind):
             raise ValueError(f"advantage={advantage!r}: known are {', '.join(get_args(AdvantageKind))} and None")
         super().__init__(parser=policy_parser)
         self.name = name
         self.log_prefix = name or "rubric"
-        self._log = find_log(log)
+        self._curves = Curves(log) if log is not None else None
         self.advantage: AdvantageKind = advantage or "mean"
         arguments = {**(settings or {}), **({"model": model} if model else {})}
-        self.settings = JudgeSettings.load(arguments, config=config)
+        self.settings = JudgeSettings.load(arguments, config=config, defaults=family_settings)
         self.defaults = Defaults(RubricSpec.parse(rubric) if rubric is not None else None, instruction, reference)
         credentials = (
             None
@@ -108,7 +111,7 @@ class HarborRubric(vf.Rubric):
         for key in ("judge", "judge_model"):
             self.add_class_object(key, getattr(self, key))
         self._outcome_key = f"_judge_outcome_{id(self)}"
-        self._tally = _Tally()
+        self._tally = Tally()
         self._register(advantage is not None)
 
     # --- what the environment calls -------------------------------------------------------------------------------
@@ -124,7 +127,7 @@ class HarborRubric(vf.Rubric):
             group.rubrics.append(self)
         try:
             await super().score_group(states)
-            await self._write_log(states)
+            self._write_curves(states)
         finally:
             for state in states:
                 state.pop(self._outcome_key, None)
@@ -174,10 +177,12 @@ class HarborRubric(vf.Rubric):
     @vf.teardown
     async def close_judge(self) -> None:
         """Close this loop's connections and say what vf-eval's average hides. Runs several times, in several loops."""
-        if line := self._tally.report(self.name, again=self.settings.on_unscored == "regenerate"):
-            # vf-eval's full-screen display swallows what a worker prints; its log files keep this, from WARNING on.
-            self.logger.warning(line)
+        # vf-eval's full-screen display swallows what a worker prints; its log files keep this, from WARNING on.
+        if said := self._tally.report(self.log_prefix, again=self.settings.on_unscored == "regenerate"):
+            self.logger.warning(said)
         await self.engine.aclose()
+        if self._curves and (said := await self._curves.close()):
+            self.logger.warning(said)
 
     # --- reward and metrics -----------------------------------------------------------------------------------------
 
@@ -235,16 +240,10 @@ class HarborRubric(vf.Rubric):
                 state["metrics"][self._label("judge_advantage")] = advantage
                 state["metrics"][self._label("judge_flat_group")] = flat
 
-    async def _write_log(self, states: Sequence[Any]) -> None:
-        if self._log is None:
-            return
-        outcomes = [outcome for state in states if (outcome := state.get(self._outcome_key))]
-        try:
-            await write_log(self._log, group_figures(outcomes, self.log_prefix))
-        except Exception:
-            # A chart is not worth a run.
-            self.logger.exception("log raised, and is not called again")
-            self._log = None
+    def _write_curves(self, states: Sequence[Any]) -> None:
+        if self._curves:
+            outcomes = [outcome for state in states if (outcome := state.get(self._outcome_key))]
+            self._curves.write(group_figures(outcomes, self.log_prefix))
 
     def forget(self, group: Group) -> None:
         """Let go of the verdicts that were shared within a group."""
@@ -304,37 +303,3 @@ class HarborRubric(vf.Rubric):
 
 def _last_text(prompt: Any) -> str:
     return prompt if isinstance(prompt, str) else message_text(prompt[-1]) if prompt else ""
-
-
-class _Tally:
-    """What vf-eval's average hides: it counts an unscored rollout as 0."""
-
-    def __init__(self) -> None:
-        self.scored = 0
-        self.total = 0.0
-        self.reasons: Counter[str] = Counter()
-        self._reported = 0
-
-    def add(self, outcome: Outcome) -> None:
-        if outcome.scored:
-            self.scored += 1
-            self.total += outcome.reward or 0.0
-        else:
-            self.reasons[str(outcome.fields["judge_error_kind"])] += 1
-
-    def report(self, name: str, again: bool) -> str:
-        """What happened in this process, as one line; "" when the last report said it already.
-
-        `again`: unscored rollouts are made again, and each attempt was counted.
-        """
-        count = self.scored + self.reasons.total()
-        if count == self._reported:
-            return ""
-        self._reported = count
-        mean = f"{self.total / self.scored:.4f}" if self.scored else "none"
-        why = ", ".join(f"{n} {kind}" for kind, n in self.reasons.most_common())
-        then = "each attempt counted" if again else "which vf-eval averages as 0"
-        return (
-            f"rubric judge{f' {name}' if name else ''}: mean reward over {self.scored} scored rollouts {mean}"
-            f"; unscored {self.reasons.total()}{f' ({why}), {then}' if why else ''}"
-        )

@@ -5,7 +5,7 @@ from rubric_env.evidence._flags import Flag
 from rubric_env.evidence._pack import EvidencePack, build_pack
 from rubric_env.evidence._reading import Reading
 from rubric_env.evidence._sights import Sight
-from rubric_env.evidence._store import EvidenceStore
+from rubric_env.evidence._store import EvidenceStore, TooLarge, default_store
 from rubric_env.evidence._tokens import estimate_tokens
 from rubric_env.evidence._write import write_pack
 
@@ -18,9 +18,11 @@ __all__ = [
     "Limits",
     "Reading",
     "Sight",
+    "TooLarge",
     "Unit",
     "Unreadable",
     "build_pack",
+    "default_store",
     "estimate_tokens",
     "write_pack",
 ]

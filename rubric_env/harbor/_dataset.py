@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,24 +17,31 @@ def dataset_rows(instances: Iterable[Path], *, strict: bool = False) -> list[dic
     return list(each_row(instances, strict=strict))
 
 
-def each_row(instances: Iterable[Path], *, strict: bool = False) -> Iterator[dict[str, Any]]:
+def each_row(instances: Iterable[Path], *, strict: bool = False, single_turn: bool = False) -> Iterator[dict[str, Any]]:
     """One row an instance, which is read as its turn comes: `prompt` (the instruction as a user message), `answer`
     (text, "" without one), `info`.
 
     `info` is JSON text, since datasets fills keys that rows do not share with nulls. It holds name, rubric (the rows),
-    task_prompt, judge_instruction, reference, kind, output_dir and inputs (the directory to copy into the workspace, or
-    null): all that judging needs, so that no worker reads an instance again. There is no column `task`, because
-    verifiers takes one for the whole row as a payload.
+    task_prompt, judge_instruction, reference, kind, output_dir, deliverables, inputs and corpus (directories, or null):
+    all that judging needs, so that no worker reads an instance again. There is no column `task`, because verifiers
+    takes one for the whole row as a payload.
+
+    `single_turn` gives the instances whose answer belongs in chat, with their input files in the prompt; others are
+    passed over.
 
     A broken instance is left out with a warning, or its error is raised with `strict`. Raises InstanceError when no
     instance is left.
     """
-    found = 0
+    found = passed = 0
     broken: list[str] = []
     remarks: list[str] = []
     for path in instances:
         try:
             instance = Instance.load(path)
+            if single_turn and instance.kind != "chat":
+                passed += 1
+                continue
+            row = _row(instance, _with_inputs(instance) if single_turn else instance.instruction.strip())
         except (InstanceError, RubricError) as error:
             if strict:
                 raise
@@ -43,19 +50,36 @@ def each_row(instances: Iterable[Path], *, strict: bool = False) -> Iterator[dic
             continue
         found += 1
         remarks += instance.warnings
-        yield _row(instance)
+        yield row
     if remarks:
         more = f" ({len(remarks) - 1} more such remarks: `rubric-env lint` lists them)" if remarks[1:] else ""
         warnings.warn(f"{remarks[0]}{more}", stacklevel=2)
     if not found:
-        raise InstanceError(
-            f"none of {len(broken)} instances can be used; the first: {broken[0]}"
-            if broken
-            else "no instance found: an instance is a folder with tests/rubric.json and instruction.md"
-        )
+        raise InstanceError(_why_none(broken, passed))
 
 
-def _row(instance: Instance) -> dict[str, Any]:
+def _why_none(broken: Sequence[str], passed: int) -> str:
+    if broken:
+        return f"none of {len(broken)} instances can be used; the first: {broken[0]}"
+    if passed:
+        return f"none of {passed} instances wants its answer in chat, which single_turn asks for"
+    return "no instance found: an instance is a folder with tests/rubric.json and instruction.md"
+
+
+def _with_inputs(instance: Instance) -> str:
+    """The instruction, and the input files as text: without tools a policy could not open them."""
+    texts, root = [instance.instruction.strip()], instance.inputs
+    for path in sorted(root.rglob("*")) if root else ():
+        if root and path.is_file() and not path.name.startswith("Dockerfile"):
+            try:
+                text = path.read_text("utf-8")
+            except (OSError, UnicodeDecodeError):
+                raise InstanceError(f"{path}: is no text, and without tools a policy can only read text") from None
+            texts.append(f"File `{path.relative_to(root).as_posix()}`:\n\n{text.strip()}")
+    return "\n\n".join(texts)
+
+
+def _row(instance: Instance, prompt: str) -> dict[str, Any]:
     info = {
         "name": instance.name,
         "rubric": [row.raw for row in instance.spec],
@@ -64,10 +88,12 @@ def _row(instance: Instance) -> dict[str, Any]:
         "reference": instance.reference,
         "kind": instance.kind,
         "output_dir": instance.output_dir,
+        "deliverables": instance.deliverables,
         "inputs": str(instance.inputs.resolve()) if instance.inputs else None,
+        "corpus": str(instance.corpus.resolve()) if instance.corpus else None,
     }
     return {
-        "prompt": [{"role": "user", "content": instance.instruction.strip()}],
+        "prompt": [{"role": "user", "content": prompt}],
         "answer": instance.answer,
         "info": json.dumps(info, ensure_ascii=False),
     }

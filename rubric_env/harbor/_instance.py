@@ -28,7 +28,8 @@ class Instance:
     The policy is told `instruction`, the judge `task`. "" stands for an instance without `judge_instruction` (the
     engine has one of its own), without `reference` (the text of the expected output), or without an `answer` that a
     program can check. `output_dir` is relative to the policy's workspace, which starts with what is in `inputs`.
-    `kind` says whether files are to be delivered or the reply is the answer.
+    `kind` says whether files are to be delivered or the reply is the answer, `deliverables` which files the task names
+    (`output/memo.docx`). `corpus` holds the documents that a research task may search, outside the workspace.
     """
 
     path: Path
@@ -41,7 +42,9 @@ class Instance:
     output_dir: str
     kind: Literal["files", "chat"]
     answer: str
+    deliverables: tuple[str, ...]
     inputs: Path | None
+    corpus: Path | None
     warnings: tuple[str, ...] = ()
 
     @classmethod
@@ -81,7 +84,9 @@ class Instance:
             output_dir=metadata.output_dir,
             kind=metadata.kind,
             answer=metadata.answer,
+            deliverables=metadata.deliverables,
             inputs=next((path for path in (root / "environment/inputs", root / "environment") if path.is_dir()), None),
+            corpus=corpus if (corpus := root / "environment/corpus").is_dir() else None,
             warnings=tuple(dict.fromkeys(remarks)),
         )
 

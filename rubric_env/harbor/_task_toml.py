@@ -17,10 +17,11 @@ class Metadata:
     output_dir: str = "output"
     kind: Literal["files", "chat"] = "files"
     answer: str = ""
+    deliverables: tuple[str, ...] = ()
 
 
 def read_metadata(path: Path, problems: list[str], remarks: list[str]) -> Metadata:
-    """The keys output_dir, kind and answer; the defaults without the file. What is wrong goes to the two lists."""
+    """Our keys; the defaults without the file. What is wrong goes to the two lists."""
     if not path.is_file():
         return Metadata()
     try:
@@ -39,7 +40,12 @@ def read_metadata(path: Path, problems: list[str], remarks: list[str]) -> Metada
     if not isinstance(answer, str | int | float):
         remarks.append(f"{path}: metadata.answer is neither text nor number: ignored")
         answer = ""
-    return Metadata(_output_dir(table.get("output_dir", "output"), path, problems), kind, str(answer))
+    deliverables = table.get("deliverables", [])
+    if not isinstance(deliverables, list) or not all(isinstance(name, str) and name for name in deliverables):
+        remarks.append(f"{path}: metadata.deliverables is no list of file names: ignored")
+        deliverables = []
+    output = _output_dir(table.get("output_dir", "output"), path, problems)
+    return Metadata(output, kind, str(answer), tuple(deliverables))
 
 
 def _output_dir(value: Any, path: Path, problems: list[str]) -> str:

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
-from rubric_env.classic import build_environment
-from rubric_env.classic._workspace import list_files
+from rubric_env.classic import Family, build_environment
+from rubric_env.classic.tools import Workspace
+from rubric_env.classic.tools._files import list_files
 
 LOCAL = {"settings": {"backend": "local"}}
+TINY = Family("tiny-env", Path("none-ships"), tools=("list_files", "read_file", "write_file"))
 
 
 @pytest.fixture
@@ -28,7 +30,7 @@ def instances(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({"rubric_wieght": 2}, "rubric_wieght is no argument; known are instances, judge, rubric_weight"),
+        ({"rubric_wieght": 2}, "rubric_wieght is no argument; known are family, instances, judge, rubric_weight"),
         ({"rubric_weight": "much"}, "rubric_weight = 'much'"),
         ({"math_weight": float("nan")}, "math_weight = nan"),
         ({"advantage": "ppo"}, "advantage = 'ppo'"),
@@ -41,18 +43,18 @@ def instances(tmp_path: Path) -> Path:
 )
 def test_wrong_arguments_are_one_line_before_any_rollout(instances: Path, arguments: dict[str, Any], says: str) -> None:
     with pytest.raises(ValueError, match=says) as caught:
-        build_environment(str(instances), **{"judge": LOCAL, **arguments})
+        build_environment(TINY, str(instances), **{"judge": LOCAL, **arguments})
     assert "\n" not in str(caught.value)
 
 
 def test_instances_of_a_wrong_type_are_named() -> None:
     with pytest.raises(ValueError, match="instances = 3"):
-        build_environment(3)
+        build_environment(TINY, 3)
 
 
 def test_the_value_of_an_unknown_argument_is_not_repeated(instances: Path) -> None:
     with pytest.raises(ValueError, match="api_key is no argument") as caught:
-        build_environment(str(instances), api_key="sk-real")
+        build_environment(TINY, str(instances), api_key="sk-real")
     assert "sk-real" not in str(caught.value)
 
 
@@ -62,7 +64,7 @@ def begin(env: Any) -> tuple[Any, Path]:
 
 
 def test_a_rollout_that_is_stopped_leaves_no_workspace(instances: Path) -> None:
-    env = build_environment(str(instances), judge=LOCAL)
+    env = build_environment(TINY, str(instances), judge=LOCAL)
     (scored, done), (_, stopped) = begin(env), begin(env)
     asyncio.run(env.rubric.cleanup(scored))
     assert not done.exists()
@@ -72,7 +74,7 @@ def test_a_rollout_that_is_stopped_leaves_no_workspace(instances: Path) -> None:
 
 
 def test_workspaces_that_are_to_be_kept_stay(instances: Path, tmp_path: Path) -> None:
-    env = build_environment(str(instances), judge=LOCAL, keep_workspaces=str(tmp_path / "kept"))
+    env = build_environment(TINY, str(instances), judge=LOCAL, keep_workspaces=str(tmp_path / "kept"))
     state, kept = begin(env)
     asyncio.run(env.rubric.cleanup(state))
     asyncio.run(env._teardown())
@@ -83,5 +85,5 @@ def test_workspaces_that_are_to_be_kept_stay(instances: Path, tmp_path: Path) ->
 async def test_a_file_name_that_is_not_utf_8_reaches_the_policy_as_text(tmp_path: Path) -> None:
     with open(os.fsencode(tmp_path) + b"/\xd6\xd0.md", "w") as file:  # noqa: ASYNC230, PTH123 - pathlib takes no bytes
         file.write("x")
-    listed = await list_files(workspace=str(tmp_path))
+    listed = await list_files(Workspace(tmp_path))
     assert listed == "\\xd6\\xd0.md (1 bytes)"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rubric_env.classic import HarborRubric, build_environment
+from rubric_env.classic import Family, HarborRubric, build_environment
 from tests.classic.conftest import make_state, score, verdicts, vf
 from tests.servers.scenarios import Scenario
 
@@ -84,9 +84,9 @@ async def test_json_arguments_name_the_function_and_the_environment_the_figures(
     (tests / "judge_instruction.md").write_text("Judge.")
     (tests / "rubric.json").write_text('[{"description": "Names reply", "weight": 1}]')
     env = build_environment(
-        tmp_path, judge={"settings": {"backend": "local"}, "log": f"{__name__}:keep"}, env_id="harbor-x"
+        Family("harbor-x", tmp_path), judge={"settings": {"backend": "local"}, "log": f"{__name__}:keep"}
     )
-    await score(env.rubric, [make_state("GOOD", info=env.dataset[0]["info"])])
+    await score(env.rubric, [make_state("GOOD", info=env.get_dataset()[0]["info"])])
     ((figures, _),) = logged
     assert figures["harbor-x/judge_scored"] == 1.0
 

@@ -16,10 +16,14 @@ from tests.classic.test_workspace_env import FACT, say, scripted, write
 from tests.servers.endpoint import Endpoint
 
 MODULE = """
-from rubric_env.classic import build_environment
+from pathlib import Path
+
+from rubric_env.classic import Family, build_environment
+
+TINY = Family("tiny-env", Path("none-ships"), tools=("list_files", "read_file", "write_file"))
 
 def load_environment(instances, **arguments):
-    return build_environment(instances, env_id="tiny-env", **arguments)
+    return build_environment(TINY, instances, **arguments)
 """
 CASES = {
     "delivers": [write("output/memo.md"), say("Done.")],

@@ -9,13 +9,15 @@ from typing import Any
 
 import pytest
 
-from rubric_env.classic import build_environment
-from rubric_env.classic._workspace import list_files, make_workspace, read_file, write_file
+from rubric_env.classic import Family, build_environment
+from rubric_env.classic.tools import Workspace
+from rubric_env.classic.tools._files import list_files, read_file, write_file
 from tests.servers.endpoint import Call, Endpoint
 from tests.servers.scenarios import Scenario
 
 verifiers_types = pytest.importorskip("verifiers.types", reason="the classic extra is not installed")
 
+TINY = Family("tiny-env", Path("none-ships"), tools=("list_files", "read_file", "write_file"))
 FACT = "The total is 42 euros."
 USAGE = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
 
@@ -98,7 +100,7 @@ async def test_section_6_what_a_policy_does_is_judged_and_never_errs_the_rollout
         (tests / "judge_instruction.md").write_text("Judge.")
         scripted(endpoint, case, turns)
     monkeypatch.setenv("POLICY_KEY", "any")
-    env = build_environment(tmp_path, judge={"settings": {"backend": "local"}}, max_turns=5)
+    env = build_environment(TINY, tmp_path, judge={"settings": {"backend": "local"}}, max_turns=5)
     done = await env.evaluate(
         client=verifiers_types.ClientConfig(api_base_url=endpoint.base_url, api_key_var="POLICY_KEY"),
         model="policy",
@@ -118,10 +120,10 @@ async def test_section_6_what_a_policy_does_is_judged_and_never_errs_the_rollout
 
 
 async def test_app_is_what_instructions_call_the_workspace_and_only_as_a_whole_name(tmp_path: Path) -> None:
-    root = str(make_workspace(None, parent=tmp_path))
+    root = Workspace.make(parent=tmp_path)
     names = {"/app/output/a.md": "output/a.md", "output/b.md": "output/b.md", "/appendix.md": "appendix.md"}
     for path, name in names.items():
-        await write_file(path, "x", workspace=root)
-        assert await read_file(name, workspace=root) == "x"
-    listed = await list_files("/app", workspace=root)
+        await write_file(root, path, "x")
+        assert await read_file(root, name) == "x"
+    listed = await list_files(root, "/app")
     assert listed.splitlines() == [f"{name} (1 bytes)" for name in sorted(names.values())]

@@ -31,6 +31,8 @@ def test_section_9_a_row_holds_all_that_judging_needs(make_instance: MakeInstanc
         "reference": "--- expected_output/memo.md ---\n12",
         "kind": "files",
         "output_dir": "out",
+        "deliverables": [],
+        "corpus": None,
         "inputs": str((root / "environment/inputs").resolve()),
     }
 

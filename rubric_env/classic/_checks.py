@@ -1,0 +1,70 @@
+"""Rewards beside the judge's that need no judge: a checkable answer, and the form of what was delivered."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from rubric_env.classic._verifiers import vf
+from rubric_env.evidence import TooLarge, default_store
+from rubric_env.harbor.case import SourceError, read_info
+from rubric_env.submission import SubmissionUnreadable, read_submission, reply_text
+
+
+class AnswerRubric(vf.MathRubric):
+    """MathRubric for data sets in which only some rows have a checkable answer: 0.0 on the others, at no cost."""
+
+    def __init__(self, weight: float = 0.0):
+        super().__init__()
+        self.weights = [weight]
+
+    async def correct_answer(self, parser: Any, completion: Any, answer: str, **kwargs: Any) -> float:
+        return float(await super().correct_answer(parser, completion, answer, **kwargs)) if answer else 0.0
+
+
+class FormatRubric(vf.Rubric):
+    """The form of what was delivered, whatever it says: `format_reward` from 0 to 1, the share of demands met.
+
+    A task that asks for files demands each file that it names (`deliverables` of the instance; without any, one file
+    at all) to be there and to open as what its name says, and a closing message. A task that asks for an answer in
+    chat demands a reply, and no file beside it. A rollout that erred, or whose files cannot be listed, gets 0.0, as
+    verifiers gives to whatever fails: HarborRubric marks it.
+    """
+
+    def __init__(self, weight: float = 0.0):
+        super().__init__()
+        self.add_reward_func(self.format_reward, weight)
+
+    async def format_reward(self, state: Any, completion: Any, info: Any) -> float:
+        if state.get("error") is not None:
+            return 0.0
+        demands = await asyncio.to_thread(self._demands, state, completion, info)
+        return sum(demands) / len(demands) if demands else 0.0
+
+    def _demands(self, state: Any, completion: Any, info: Any) -> list[bool]:
+        try:
+            facts = read_info(info)
+            root = state.get("submission_dir") or facts.get("submission_dir")
+            delivered = read_submission(
+                Path(str(root)) if root else None,
+                reply_text(completion or ""),
+                output_dir=state.get("output_dir") or facts.get("output_dir"),
+            )
+        except (SourceError, SubmissionUnreadable, ValueError):
+            return []
+        if facts.get("kind") == "chat":
+            return [delivered.has_reply, not delivered.files]
+        files = {file.name: file.path for file in delivered.files}
+        named = [str(name) for name in facts.get("deliverables") or ()]
+        return [delivered.has_reply, *(_opens(files.get(name)) for name in named or list(files) or [""])]
+
+
+def _opens(path: Path | None) -> bool:
+    if path is None:
+        return False
+    try:
+        # The judge reads the same entry, so nothing is read twice.
+        return default_store().entry(path).meta["status"] in ("read", "cut")
+    except (OSError, TooLarge):
+        return False
