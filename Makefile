@@ -22,12 +22,12 @@ $(VENV)/.created:
 
 $(VENV)/.run: $(VENV)/.created $(INPUTS)
 	@echo "installing rubric-env, verifiers and the environments (about a minute)"
-	@$(PIP) install -q -c constraints.txt -e '.[classic,office]' $(patsubst %/pyproject.toml,-e ./%,$(ENVIRONMENTS))
+	@$(PIP) install -q -c constraints.txt -e '.[classic,office,tools]' $(patsubst %/pyproject.toml,-e ./%,$(ENVIRONMENTS))
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.run
 	@echo "installing the tools for tests and checks"
-	@$(PIP) install -q -c constraints.txt -e '.[classic,office,redis,dev]'
+	@$(PIP) install -q -c constraints.txt -e '.[classic,office,tools,redis,dev]'
 	@touch $@
 
 $(VENV)/.llama: $(VENV)/.run
@@ -39,8 +39,8 @@ $(VENV)/.llama: $(VENV)/.run
 
 setup: $(VENV)/.run $(VENV)/.dev  ## .venv with everything for work on the project
 
-demo: $(VENV)/.run  ## a real vf-eval run, offline and free; LIVE=1 uses JUDGE_* and POLICY_*
-	@$(BIN)/rubric-env demo $(if $(LIVE),--live)
+demo: $(VENV)/.run  ## a real vf-eval run, offline and free; ENV=harbor-wle another environment; LIVE=1 uses JUDGE_* and POLICY_*
+	@$(BIN)/rubric-env demo $(ENV) $(if $(LIVE),--live)
 
 test: $(VENV)/.dev  ## the test suite
 	@$(BIN)/python -m pytest $(ARGS)

@@ -87,7 +87,7 @@ class Curves:
         """Wait a while for what is still to be logged; a line on what never was, "" when nothing new is to be said."""
         until = time.monotonic() + PATIENCE
         # Neither a thread nor an executor can be had at the end of the interpreter, where this runs too.
-        while self._waiting and not self._given_up and time.monotonic() < until:
+        while self._waiting and not self._given_up and time.monotonic() < until:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         self._given_up = self._waiting > 0
         lost = {"raised": self._raised, "was too slow": self._dropped + self._waiting}

@@ -43,6 +43,23 @@ def read_rollouts(folder: Path, recordings: Sequence[Mapping[str, Any]]) -> list
     return sorted(rows, key=lambda row: (row.instance, -(row.score if row.score is not None else -1.0)))
 
 
+def read_verdicts(folder: Path, recordings: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
+    """The judge's verdicts by row on each recorded answer that was played, by instance and answer."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in map(json.loads, _lines(folder)):
+        result = row.get("judge_result") or {}
+        if result.get("extra_fields", {}).get("judge_scored") and not result["extra_fields"]["delivery_missing"]:
+            verdicts = {verdict["id"]: verdict for verdict in result["details"]["results"]}
+            found.setdefault((_instance(row), _quality(row, recordings)), verdicts)
+    return found
+
+
+def _instance(row: Mapping[str, Any]) -> str:
+    info = row.get("info") or {}
+    info = json.loads(info) if isinstance(info, str) else info
+    return str(info.get("name", row.get("example_id")))
+
+
 def _lines(folder: Path) -> Iterator[str]:
     for path in folder.glob("**/results.jsonl"):
         # After a full disk or a kill, the last line may be cut: it has no line end yet.
@@ -51,14 +68,12 @@ def _lines(folder: Path) -> Iterator[str]:
 
 def _rollout(row: Mapping[str, Any], recordings: Sequence[Mapping[str, Any]]) -> Rollout:
     metrics = row.get("metrics") or {}
-    info = row.get("info") or {}
-    info = json.loads(info) if isinstance(info, str) else info
     scored = bool(metrics.get("judge_scored"))
     rows = [str(item["fault"]) for item in _criteria(row) if item.get("fault")]
     causes = tuple(dict.fromkeys(rows)) or (() if scored else (_reason(row),))
     kinds = Counter(fault.partition(":")[0] for fault in rows)
     return Rollout(
-        instance=str(info.get("name", row.get("example_id"))),
+        instance=_instance(row),
         answer=_quality(row, recordings),
         scored=scored,
         score=float(row.get("reward") or 0.0) if scored else None,

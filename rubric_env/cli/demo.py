@@ -1,4 +1,4 @@
-"""`rubric-env demo`: a real vf-eval run of harbor-gdp, offline and free unless `--live`."""
+"""`rubric-env demo`: a real vf-eval run of a shipped environment, offline and free unless `--live`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,7 +20,7 @@ import typer
 
 from rubric_env.cli._calls import Tail, show_call
 from rubric_env.cli._common import ENDINGS, CommandError, console, emit, say
-from rubric_env.cli._report import print_report, read_rollouts, summary
+from rubric_env.cli._report import print_report, read_rollouts, read_verdicts, summary
 from rubric_env.cli.doctor import ask
 
 KEPT_OUT = re.compile(
@@ -34,6 +34,7 @@ LIVE_POLICY = ("POLICY_BASE_URL", "POLICY_API_KEY", "POLICY_MODEL")
 
 
 def demo(
+    environment: Annotated[str, typer.Argument(help="harbor-gdp, harbor-wle, harbor-dr or harbor-ppt")] = "harbor-gdp",
     live: Annotated[bool, typer.Option("--live", help="use JUDGE_* and POLICY_* instead of the offline parts")] = False,
     out: Annotated[Path, typer.Option("-o", "--out", help="folder for the results")] = Path("demo-output"),
     rollouts: Annotated[int, typer.Option("-r", "--rollouts", help="rollouts an instance", min=1)] = 4,
@@ -47,10 +48,7 @@ def demo(
     """
     if examples == 0:
         raise CommandError("-n 0 leaves nothing to run: give a number of instances, or -1 for all", 2)
-    home = importlib.util.find_spec("harbor_gdp")
-    if home is None or home.origin is None or importlib.util.find_spec("verifiers") is None:
-        raise CommandError("the demo needs the environment harbor-gdp and verifiers: run `make demo` in a checkout")
-    instances = Path(home.origin).parent / "instances"
+    instances = _instances(environment)
     recordings = sorted(
         (json.loads(path.read_text("utf-8")) for path in sorted(instances.glob("*/recordings/*.json"))),
         key=lambda recording: QUALITIES.index(recording["quality"]) if recording["quality"] in QUALITIES else 99,
@@ -59,14 +57,14 @@ def demo(
     folder = out / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
     with contextlib.ExitStack() as stack:
         if live:
-            environment, policy = _live()
+            variables, policy = _live()
             calls, recordings = None, []
         else:
             from rubric_env.local import LocalJudgeServer, ReplayPolicyServer
 
             judge = stack.enter_context(LocalJudgeServer())
             replay = stack.enter_context(ReplayPolicyServer(recordings))
-            environment = _offline_environment(judge.base_url)
+            variables = _offline_environment(judge.base_url)
             policy = ["-m", replay.model, "-b", replay.base_url, "-k", "DEMO_POLICY_KEY"]
             calls = judge
             say(f"judge   {judge.base_url}  {LOCAL}")
@@ -74,20 +72,20 @@ def demo(
         shipped = len(list(instances.glob("*/tests/rubric.json")))
         total = rollouts * (shipped if examples < 0 else min(examples, shipped))
         command = [
-            *(str(Path(sys.executable).parent / "vf-eval"), "harbor-gdp", *policy),
+            *(str(Path(sys.executable).parent / "vf-eval"), environment, *policy),
             *("-n", str(examples), "-r", str(rollouts), "-c", "32", "-s", "-d", "-C", "judge_result"),
             *("-o", str(folder.resolve()), "-a", "{}"),
         ]
         folder.mkdir(parents=True)
         if verbose:
             # The calls are made in another process; a file that the user has named for them is left in its place.
-            environment.setdefault("JUDGE_EVENTS", str(folder.resolve() / "calls.jsonl"))
-        tail = Tail(Path(environment["JUDGE_EVENTS"])) if verbose else None
-        stopped = _run(command, environment, folder, total, calls, tail)
+            variables.setdefault("JUDGE_EVENTS", str(folder.resolve() / "calls.jsonl"))
+        tail = Tail(Path(variables["JUDGE_EVENTS"])) if verbose else None
+        stopped = _run(command, variables, folder, total, calls, tail)
     rows = read_rollouts(folder, recordings)
     if not rows:
         raise stopped or CommandError(f"vf-eval saved no rollout; its output is in {folder / 'vf-eval.log'}")
-    agreement = None if live else _agreement(instances)
+    agreement = None if live else _agreement(folder, instances, recordings)
     if as_json:
         emit(summary(rows, folder, agreement))
     else:
@@ -96,6 +94,14 @@ def demo(
         raise stopped
     if unscored := sum(not row.scored for row in rows):
         raise CommandError(f"{unscored} of {len(rows)} rollouts could not be scored; the reasons are above")
+
+
+def _instances(environment: str) -> Path:
+    module = environment.replace("-", "_")
+    home = importlib.util.find_spec(module) if module.startswith("harbor_") and module.isidentifier() else None
+    if home is None or home.origin is None or importlib.util.find_spec("verifiers") is None:
+        raise CommandError(f"the demo needs verifiers and an environment {environment}: run `make demo` in a checkout")
+    return Path(home.origin).parent / "instances"
 
 
 def _offline_environment(judge_url: str) -> dict[str, str]:
@@ -221,7 +227,18 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
             return
 
 
-def _agreement(instances: Path) -> str:
-    from rubric_env.local import SAMPLES_NOTE, agreement
+def _agreement(folder: Path, instances: Path, recordings: Sequence[Mapping[str, Any]]) -> str:
+    """How far the judge of this run agreed with the labels of the answers that were played."""
+    from rubric_env.local import SAMPLES_NOTE, Agreement, compared
+    from rubric_env.rubric import RubricSpec
 
-    return f"{agreement(instances)}. {SAMPLES_NOTE}"
+    labels = {(answer["instance"], answer["quality"]): answer["labels"] for answer in recordings}
+    rows = {
+        answer: list(compared(RubricSpec.parse(instances / answer[0] / "tests/rubric.json"), labels[answer], verdicts))
+        for answer, verdicts in read_verdicts(folder, recordings).items()
+        if answer in labels
+    }
+    if not any(rows.values()):
+        return "not seen: no recorded answer was judged."
+    note = f" {SAMPLES_NOTE}" if instances.parent.name == "harbor_gdp" else ""
+    return f"{Agreement.of(rows)}.{note}"

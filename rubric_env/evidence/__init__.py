@@ -1,8 +1,10 @@
 """What a judge is shown of a submission (SPEC 8)."""
 
+from rubric_env.evidence._decode import clean, decode
 from rubric_env.evidence._extract import Extract, Kind, Limits, Unit, Unreadable
 from rubric_env.evidence._flags import Flag
 from rubric_env.evidence._pack import EvidencePack, build_pack
+from rubric_env.evidence._passages import Passages, read_passages
 from rubric_env.evidence._reading import Reading
 from rubric_env.evidence._sights import Sight
 from rubric_env.evidence._store import EvidenceStore, TooLarge, default_store
@@ -16,13 +18,17 @@ __all__ = [
     "Flag",
     "Kind",
     "Limits",
+    "Passages",
     "Reading",
     "Sight",
     "TooLarge",
     "Unit",
     "Unreadable",
     "build_pack",
+    "clean",
+    "decode",
     "default_store",
     "estimate_tokens",
+    "read_passages",
     "write_pack",
 ]

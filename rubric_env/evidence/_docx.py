@@ -39,6 +39,9 @@ class Story:
         counted += [f"{count} {name}" for name, count in sorted(self.counts.items()) if name != "paragraphs"]
         return ", ".join(counted)
 
+    def met(self, label: str, element: Element) -> None:
+        """A paragraph, a table row, a header or a footer was given an address: for those who want to find it again."""
+
     def body(self, element: Element) -> Iterator[Unit]:
         """The blocks of the body: paragraphs as ¶n, tables by rows."""
         for block in children(element):
@@ -61,6 +64,7 @@ class Story:
             if lines or self._boxes:
                 self.counts[f"{kind}s"] += 1
                 label = f"{kind} {self.counts[f'{kind}s']}"
+                self.met(label, root)
                 if lines:
                     yield Unit(label, lines, kind)
                 yield from self._boxed(label)
@@ -80,6 +84,7 @@ class Story:
         if text or self._boxes:
             self._paragraph += 1
             label = f"¶{self._paragraph}"
+            self.met(label, paragraph)
             if text:
                 yield Unit(label, text, mark)
             yield from self._boxed(label)
@@ -100,6 +105,8 @@ class Story:
                 merged = cell.find(f"{W}tcPr/{W}vMerge")
                 continued = merged is not None and merged.get(f"{W}val", "continue") == "continue"
                 cells.append("″" if continued else " / ".join(filter(None, self._lines(cell))).replace("\n", " / "))
+            if label:
+                self.met(f"{label}/row {number}", row)
             if any(cell.strip("″ ") for cell in cells):
                 yield Unit(f"{label}/row {number}", " | ".join(cells))
             if label:  # else the rows are lines of something that is read as one

@@ -12,7 +12,7 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -212,7 +212,8 @@ def _limit_cpu(seconds: int) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(used.ru_utime + used.ru_stime) + seconds, hard))
 
 
-def main() -> None:
+def serve(handlers: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]]) -> None:
+    """Do the jobs that come on stdin until it ends: each names its handler, and says how much CPU time it may take."""
     results = os.fdopen(os.dup(1), "w", encoding="utf-8")
     silence = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silence, 1)
@@ -221,9 +222,9 @@ def main() -> None:
     for line in sys.stdin:
         work, fields = json.loads(line)
         _limit_cpu(fields["cpu_seconds"])
-        results.write(json.dumps(read(Job(**fields)) if work == "Job" else draw(Draw(**fields))) + "\n")
+        results.write(json.dumps(handlers[work](fields)) + "\n")
         results.flush()
 
 
 if __name__ == "__main__":
-    main()
+    serve({"Job": lambda fields: read(Job(**fields)), "Draw": lambda fields: draw(Draw(**fields))})

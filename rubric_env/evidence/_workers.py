@@ -15,9 +15,9 @@ import time
 from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
-from rubric_env.evidence._worker import MEMORY, Draw, Job
+from rubric_env.evidence._worker import MEMORY
 
 STALLED = 4
 """Times its CPU seconds after which a worker is given up that did not use them up: the machine is too busy."""
@@ -38,20 +38,33 @@ class WorkerDied(Exception):
         self.ours = ours
 
 
-class Workers:
-    """At most `size` files are parsed at a time; callers are threads, and wait for their turn."""
+class Work(Protocol):
+    """A dataclass of plain values. The worker's module has a handler under the name of its class."""
 
-    def __init__(self, size: int) -> None:
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def cpu_seconds(self) -> int: ...
+
+
+class Workers:
+    """At most `size` files are parsed at a time; callers are threads, and wait for their turn.
+
+    `module` is what the processes run, with `_worker.serve`.
+    """
+
+    def __init__(self, size: int, module: str = "rubric_env.evidence._worker") -> None:
+        self._module = module
         self._free: queue.SimpleQueue[_Worker | None] = queue.SimpleQueue()
         for _ in range(size):
             self._free.put(None)
 
-    def do(self, job: Job | Draw) -> dict[str, Any]:
+    def do(self, job: Work) -> dict[str, Any]:
         """The worker's result. Raises WorkerDied when the file took its worker with it."""
         worker = self._free.get()
         try:
             if worker is None or not worker.alive:
-                worker = _Worker()
+                worker = _Worker(self._module)
             return worker.do(job)
         finally:
             if worker is not None and (not worker.alive or worker.jobs >= JOBS):
@@ -81,11 +94,11 @@ def workers() -> Workers:
 
 
 class _Worker:
-    def __init__(self) -> None:
+    def __init__(self, module: str) -> None:
         self.jobs = 0
         self._home = tempfile.TemporaryDirectory(prefix="rubric-env-")
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "rubric_env.evidence._worker"],
+            [sys.executable, "-m", module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -98,7 +111,7 @@ class _Worker:
     def alive(self) -> bool:
         return self._process.poll() is None
 
-    def do(self, job: Job | Draw) -> dict[str, Any]:
+    def do(self, job: Work) -> dict[str, Any]:
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None and stdout is not None
         self.jobs += 1

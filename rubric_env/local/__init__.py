@@ -1,6 +1,6 @@
 """What runs with no key and no network: a rule in place of a judge, recordings in place of a policy. Not for scores."""
 
-from rubric_env.local._agreement import SAMPLES_NOTE, Agreement, agreement
+from rubric_env.local._agreement import SAMPLES_NOTE, Agreement, agreement, compared
 from rubric_env.local._http import LocalError
 from rubric_env.local.judge_server import ENGINES, LocalJudgeServer, local_judge, serve_local_judge
 from rubric_env.local.lexical import WIRING_NOTICE, LexicalVerdict, judge_row
@@ -19,6 +19,7 @@ __all__ = [
     "LocalJudgeServer",
     "ReplayPolicyServer",
     "agreement",
+    "compared",
     "judge_row",
     "local_judge",
     "serve_local_judge",

@@ -26,6 +26,9 @@ SAMPLES_NOTE = (
 """To stand beside every agreement on the shipped samples: what it says of new answers."""
 
 EVIDENCE_TOKENS = 100_000
+
+PLAYED = frozenset({"list_files", "read_file", "search_files", "write_file", "search_corpus", "open_document"})
+"""Tools whose effect on what is delivered is known here; a recording that uses another needs its environment."""
 _KINDS = ("positive", "negative", "hurdle", "graded")
 
 
@@ -83,6 +86,19 @@ class Agreement:
     kinds: tuple[Group, ...]
     instances: tuple[Group, ...]
 
+    @classmethod
+    def of(cls, answers: Mapping[tuple[str, str], Sequence[Labelled]]) -> Agreement:
+        """Of the rows of each answer, by its instance and its name. Raises ValueError without any row."""
+        by_instance: dict[str, list[Labelled]] = {}
+        for (instance, _), rows in answers.items():
+            by_instance.setdefault(instance, []).extend(rows)
+        everything = [row for rows in by_instance.values() for row in rows]
+        if not everything:
+            raise ValueError("no labelled answers")
+        kinds = {kind: [row for row in everything if row.kind == kind] for kind in _KINDS}
+        judged = sum(bool(rows) for rows in answers.values())
+        return cls(judged, Group.of("all", everything), _groups(kinds), _groups(by_instance))
+
     def __str__(self) -> str:
         kinds = ", ".join(f"{group.name} {_shown(group.kappa)}" for group in self.kinds)
         return (
@@ -96,24 +112,31 @@ def _shown(kappa: float | None) -> str:
 
 
 def agreement(instances: str | Path) -> Agreement:
-    """Judge every recorded answer under `instances` by the lexical rule.
+    """Judge every recorded answer under `instances` by the lexical rule, those aside that use tools not `PLAYED` here.
 
     Raises ValueError when there is no labelled answer or one cannot be read (RubricError for a broken rubric).
     """
-    by_instance: dict[str, list[Labelled]] = {}
-    answers = 0
+    answers: dict[tuple[str, str], list[Labelled]] = {}
     for file in sorted(Path(instances).glob("*/recordings/*.json")):
         try:
             rows = list(_judged(file.parent.parent, json.loads(file.read_text("utf-8"))))
         except (OSError, UnicodeDecodeError, json.JSONDecodeError, KeyError) as error:
             raise ValueError(f"{file}: no recording with `turns` and `labels`: {error!r}") from None
-        answers += bool(rows)
-        by_instance.setdefault(file.parent.parent.name, []).extend(rows)
-    everything = [row for rows in by_instance.values() for row in rows]
-    if not everything:
-        raise ValueError(f"{instances}: no labelled recordings (INSTANCE/recordings/*.json with `turns` and `labels`)")
-    kinds = {kind: [row for row in everything if row.kind == kind] for kind in _KINDS}
-    return Agreement(answers, Group.of("all", everything), _groups(kinds), _groups(by_instance))
+        answers[file.parent.parent.name, file.stem] = rows
+    try:
+        return Agreement.of(answers)
+    except ValueError:
+        wanted = "INSTANCE/recordings/*.json with `turns` and `labels`"
+        raise ValueError(f"{instances}: no labelled recordings ({wanted})") from None
+
+
+def compared(spec: RubricSpec, labels: Mapping[str, Any], said: Mapping[str, Any]) -> Iterator[Labelled]:
+    """Each row that has both a label and a verdict, both {"hit": bool, "level": float?}."""
+    for row in spec:
+        label, verdict = labels.get(row.id), said.get(row.id)
+        if label is not None and verdict is not None:
+            kind = "graded" if row.graded else "hurdle" if row.hurdle else row.polarity
+            yield Labelled(kind, bool(label["hit"]), verdict["hit"], label.get("level"), verdict.get("level"))
 
 
 def _groups(rows: Mapping[str, Sequence[Labelled]]) -> tuple[Group, ...]:
@@ -122,18 +145,18 @@ def _groups(rows: Mapping[str, Sequence[Labelled]]) -> tuple[Group, ...]:
 
 def _judged(instance: Path, recording: Mapping[str, Any]) -> Iterator[Labelled]:
     """Nothing for an answer that delivered nothing: such a rollout is settled without a judge (SPEC 6)."""
+    calls = (call["name"] for turn in recording["turns"] for call in turn.get("tool_calls") or ())
+    if not PLAYED.issuperset(calls):
+        return
     spec = RubricSpec.parse(instance / "tests" / "rubric.json")
     with tempfile.TemporaryDirectory() as folder:
         submission = _played(recording["turns"], Path(folder))
         if submission.missing:
             return
         evidence = build_pack(submission, budget_tokens=EVIDENCE_TOKENS).text("agreement")
-    for row in spec:
-        label = recording["labels"].get(row.id)
-        if label is not None:
-            said = judge_row(shown_row(row), evidence)
-            kind = "graded" if row.graded else "hurdle" if row.hurdle else row.polarity
-            yield Labelled(kind, bool(label["hit"]), said.hit, label.get("level"), said.level)
+    verdicts = {row.id: judge_row(shown_row(row), evidence) for row in spec if row.id in recording["labels"]}
+    said = {name: {"hit": verdict.hit, "level": verdict.level} for name, verdict in verdicts.items()}
+    yield from compared(spec, recording["labels"], said)
 
 
 def _played(turns: Iterable[Mapping[str, Any]], workspace: Path) -> Submission:
