@@ -15,8 +15,8 @@ _USUAL_PORTS = {None, 80, 443}
 def normal_url(url: str) -> str:
     """What is the same for all spellings of an address; "" for what is none.
 
-    Scheme, `www.`, usual ports, a last slash, the fragment, tracking parameters, the order of the others, percent-encoding
-    and the case of the host make no difference. The case of the path does.
+    Scheme, `www.`, usual ports, a last slash, the fragment, tracking parameters, the order of the others, the case of
+    the host and percent-encoding make no difference. The case of the path does.
     """
     text = unicodedata.normalize("NFC", url.strip())
     try:

@@ -180,18 +180,20 @@ def _entry(value: Any, folder: Path) -> dict[str, str]:
         raise ValueError("no JSON object")
     if unknown := value.keys() - set(FIELDS):
         raise ValueError(f"unknown {', '.join(sorted(map(repr, unknown)))}; known are {', '.join(FIELDS)}")
-    entry = {name: value.get(name) if value.get(name) is not None else "" for name in FIELDS}
-    for name, text in entry.items():
-        if not isinstance(text, str):
+    entry: dict[str, str] = {}
+    for name in FIELDS:
+        text = value.get(name)
+        if not isinstance(text, str | None):
             raise ValueError(f"{name} {text!r} is no text")
-    if not entry["id"].strip() or not entry["file"]:
+        entry[name] = (text or "").strip()
+    if not entry["id"] or not entry["file"]:
         raise ValueError("id and file are needed")
     file = (folder / entry["file"]).resolve()
     if not file.is_relative_to(folder.resolve()):
         raise ValueError(f"{entry['file']} lies outside the corpus")
     if not file.is_file():
         raise ValueError(f"no file {entry['file']}")
-    return {name: text.strip() for name, text in entry.items()}
+    return entry
 
 
 def _title(text: str) -> str:

@@ -21,9 +21,9 @@ TERMS = 40
 
 _TOKEN = re.compile(rf"(?P<han>{CJK.pattern}+)|[^\W_]+")
 # In English every second document has them, and in a query they are no wish.
-_STOPS = frozenset(
-    "a an and are as at be by for from has have how in is it its of on or that the their this to was were what when which"
-    " who why will with".split()
+_STOPS = re.compile(
+    "an?|and|are|as|at|be|by|for|from|ha[sd]|have|how|i[nst]|its|o[fnr]|that|the|their|this|to|was|were|what|when|which"
+    "|who|why|will|with"
 )
 
 
@@ -53,7 +53,7 @@ class SearchIndex:
     def search(self, query: str, limit: int) -> list[Hit]:
         """The best `limit` documents that hold any term of the query."""
         every = list(dict.fromkeys(_terms(query)))
-        terms = [term for term in every if term not in _STOPS][:TERMS] or every[:TERMS]
+        terms = [term for term in every if not _STOPS.fullmatch(term)][:TERMS] or every[:TERMS]
         if not terms:
             return []
         # Terms are letters and digits alone, and quoted: nothing of a query is syntax to FTS5.

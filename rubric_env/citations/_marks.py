@@ -20,11 +20,19 @@ _LINK = re.compile(
     r"(?P<image>!?)\[(?P<text>(?:[^\[\]\n]|\[[^\[\]\n]{0,100}\]){0,300})\]"
     r"\(\s*<?(?P<target>[^()\s<>]*(?:\([^()\s<>]*\)[^()\s<>]*){0,5})>?(?:\s+[\"'(][^\n]{0,200}?[\"')])?\s*\)"
 )
-_BRACKET = re.compile(r"[\[【［](?P<inside>[^\[\]【】［］\n]{1,160})[\]】］](?!\()|[(（](?P<round>[^()（）\n]{2,160})[)）]")
+_BRACKET = re.compile(
+    r"[\[【［](?P<inside>[^\[\]【】［］\n]{1,160})[\]】］](?!\()|[(（](?P<round>[^()（）\n]{2,160})[)）]"
+)
 _NUMBERS = re.compile(r"\d{1,3}(?:\s*(?:[,;，；、]|[-‐‑–—~～])\s*\^?\d{1,3})*")
 _SPLIT = re.compile(r"\s*[,;，；、]\s*")
 _SPAN = re.compile(r"(\d{1,3})\s*[-‐‑–—~～]\s*\^?(\d{1,3})")
-_INTRO = re.compile(r"(?:sources?|see|cf\.|documents?|docs?|id|来源|出处|参见|见|文献|资料|文档)\s*[:：]?\s*", re.IGNORECASE)
+_INTRO = re.compile(
+    r"(?:sources?|see|cf\.|documents?|docs?|id)(?:\s*:\s*|\s+)|(?:来源|出处|参见|见|文献|资料|文档)\s*[:：]?\s*",
+    re.IGNORECASE,
+)
+_CODE = re.compile(r"[^\W\d]{2}[^\s]*\d|\d[^\s]*[^\W\d]{2}|\w\.\w")
+"""Letters and digits in one word, or a file name."""
+
 _REST = re.compile(r"†.*")
 
 
@@ -73,10 +81,12 @@ def find_citations(plain: str, listed: Sequence[Listed], corpus: Corpus) -> Iter
     for match in _BRACKET.finditer(text):
         mark = _Mark(match.group(), match.start())
         if match["round"]:
-            found += _ids(mark, match["round"], corpus)
-        else:
-            inside = _REST.sub("", match["inside"]).strip()
-            found += _labels(mark, inside, by_label) or _ids(mark, inside, corpus)
+            # In round brackets anything may stand: only what is plainly no word is taken for an id.
+            found += _ids(mark, match["round"], corpus) if _CODE.search(match["round"]) else []
+            continue
+        inside = _REST.sub("", match["inside"]).strip()
+        labels, ids = _labels(mark, inside, by_label), _ids(mark, inside, corpus)
+        found += (labels or ids) if by_label else (ids or labels)
     yield from sorted(found, key=lambda citation: citation.start)
 
 
@@ -154,7 +164,7 @@ def _ids(mark: _Mark, inside: str, corpus: Corpus) -> list[Citation]:
     for name in names:
         if found := corpus.find(name):
             citations.append(Citation(mark.text, 0, mark.start, "resolved", found.id, "an id of the corpus", found.id))
-        elif id_shape(name) in corpus.shapes and re.search(r"[^\W\d].*\d|\d.*[^\W\d]", name):
+        elif id_shape(name) in corpus.shapes and _CODE.search(name):
             citations.append(_unknown(mark, name))
         else:
             return []

@@ -10,30 +10,35 @@ from rubric_env.citations._corpus import Corpus, Document
 
 _TITLE = re.compile(
     r"(?:\d{1,2}[.)、]?\s+|[一二三四五六七八九十]{1,3}[、.]\s*|附录\s*\w{0,2}[:：]?\s*|appendix\s*\w{0,2}[:.]?\s*)?"
-    r"(?:(?:references?|sources?|bibliography|citations|endnotes|footnotes|literature)(?:\s+(?:list|cited|consulted|used))?"
-    r"(?:\s+(?:and|&)\s+[\w\s]{1,30})?|works cited|(?:list of|cited)\s+(?:sources|references)|source list|reference list"
-    r"|(?:主要|全部)?(?:参考|引用|引文|资料|信息|数据)(?:文献|资料|来源|出处|书目)?(?:列表|清单|目录)?|参考与引用|文献|(?:来源|出处)(?:列表|清单)?|脚注|尾注)"
+    r"(?:(?:(?:data|key|main|primary|information)\s+)?(?:references?|sources?|citations|bibliography|endnotes|footnotes)"
+    r"(?:\s+(?:list|cited|consulted|used))?(?:\s+(?:and|&)\s+(?:notes|links|further reading|references|sources))?"
+    r"|works cited|(?:list of|cited)\s+(?:sources|references)|(?:source|reference)\s+list"
+    r"|(?:主要)?(?:参考|引用|引文)(?:文献|资料|来源|出处|书目)?(?:列表|清单|目录)?"
+    r"|(?:(?:资料|信息|数据|文献)?(?:来源|出处)|文献|脚注|尾注)(?:列表|清单|目录)?)"
     r"(?:\s*[(（][^()（）]{1,40}[)）])?\s*[:：]?",
     re.IGNORECASE,
 )
 _HEADING = re.compile(r" {0,3}(#{1,6})\s+(.*?)[\s#]*$")
 _BOLD = re.compile(r"\s*(\*\*|__)(.+?)\1\s*[:：]?\s*$")
 _ENTRY = re.compile(
-    r"\s*(?:[-*+•]\s+)?(?:[\[［【](?P<caret>\^?)(?P<mark>[^\[\]\s【】［］]{1,40})[\]］】]\s*[:：]?|(?P<number>\d{1,3})[.)、．])(?!\()\s*(?=\S)"
+    r"\s*(?:[-*+•]\s+)?(?:[\[［【](?P<caret>\^?)(?P<mark>[^\[\]\s【】［］]{1,40})[\]］】]\s*[:：]?(?!\()"
+    r"|(?P<number>\d{1,3})[.)、．]|\|\s*[\[［【]?(?P<cell>\w[^|\s\]］】]{0,39})[\]］】]?\s*\|)\s*(?=\S)"
 )
 _BULLET = re.compile(r"\s*[-*+•]\s+(?=\S)")
 _FOOTNOTE = re.compile(r" {0,3}\[\^(?P<label>[^\[\]\s]{1,40})\]:\s*")
 _DEFINITION = re.compile(r" {0,3}\[(?P<label>[^\[\]^]{1,80})\]:\s*<?(?:https?://|www\.)")
 _LEADING = re.compile(r"\s*[\[［【](?P<label>\d{1,3})[\]］】]\s*[:：]?\s*(?=\S)(?!\()")
 
-URL = re.compile(r"(?<![\w@/.])(?:https?://|www\.)[^\s<>\"`|\\^{}\[\]「」『』【】《》“”，。；、！？（）［］]+", re.IGNORECASE)
+URL = re.compile(
+    r"(?<![\w@/.])(?:https?://|www\.)[^\s<>\"`|\\^{}\[\]「」『』【】《》“”，。；、！？（）［］]+", re.IGNORECASE
+)
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _WORD = re.compile(r"[^\s\[\](){}<>|,;:\"'`*，。；：、（）【】《》“”「」]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """An entry of a list of sources. `label` is "3", "^note" for a footnote, "" without one; `document` its id, or ""."""
+    """An entry of a list of sources. `label` is "3", "^note" for a footnote, or ""; `document` its id, or ""."""
 
     label: str
     start: int
@@ -43,12 +48,6 @@ class Listed:
     why: str
     key: str
     """The same for all entries and citations that mean one source."""
-
-
-def find_url(text: str, at: int = 0) -> tuple[str, int] | None:
-    """The first address in a text from `at`, without the punctuation that follows it, and where it begins."""
-    match = URL.search(text, at)
-    return (trimmed(match.group()), match.start()) if match else None
 
 
 def trimmed(url: str) -> str:
@@ -66,11 +65,14 @@ def document_at(url: str, corpus: Corpus) -> Document | None:
 
 def find_sources(text: str, plain: str, corpus: Corpus) -> list[Listed]:
     """All entries, in order. `plain` is the text without its code, of the same length."""
-    spans = sorted({*_in_sections(plain), *_elsewhere(plain, corpus)}, key=lambda span: span[1])
+    spans = sorted({*_in_sections(plain), *_elsewhere(plain, corpus)}, key=lambda span: (span[1], -span[2]))
     listed: list[Listed] = []
     for label, start, end in _numbered(spans):
         if not listed or start >= listed[-1].end:
-            listed.append(_read(label, start, end, text[start:end], corpus))
+            entry = _read(label, start, end, text[start:end], corpus)
+            # The head of a table is no source.
+            if entry.document or not entry.text.startswith("|") or URL.search(entry.text):
+                listed.append(entry)
     return listed
 
 
@@ -86,8 +88,8 @@ def _read(label: str, start: int, end: int, text: str, corpus: Corpus) -> Listed
         found, why = corpus.titled(text), "its title is in the corpus"
     if found is None:
         why = f"{urls[0]} is not in the corpus" if urls else "it names no address, id or title of the corpus"
-    document = found.id if found else ""
-    return Listed(label, start, end, " ".join(text.split())[:300], document, why, document or f"{label}:{text[:200]}")
+    name = found.id if found else ""
+    return Listed(label, start, end, " ".join(text.split())[:300], name, why, name or f"{label}:{text[:200]}")
 
 
 Span = tuple[str, int, int]
@@ -102,6 +104,8 @@ def _in_sections(text: str) -> Iterator[Span]:
         opened = _opens(line, lines[number + 1 : number + 4])
         heading = _level(line)
         label = _label(line) if level and not heading else None
+        if entry is not None and label == "" and _continues(line, URL.search(text, entry[1], at) is not None):
+            label = None
         ends = bool(opened or (heading and heading <= level) or label is not None or not line.strip())
         if entry is not None and ends:
             yield (*entry, at)
@@ -115,6 +119,11 @@ def _in_sections(text: str) -> Iterator[Span]:
         at += len(line)
     if entry is not None:
         yield (*entry, at)
+
+
+def _continues(line: str, has_url: bool) -> bool:
+    """Whether a line without a label belongs to the entry above: it is indented, or brings the address it lacks."""
+    return line[:1].isspace() or (not has_url and not _BULLET.match(line))
 
 
 def _level(line: str) -> int:
@@ -139,7 +148,7 @@ def _opens(line: str, following: Sequence[str]) -> int:
 def _label(line: str) -> str | None:
     """The label of an entry that begins with this line, "" without one; None when none begins here."""
     if match := _ENTRY.match(line):
-        return f"^{match['mark']}" if match["caret"] else match["mark"] or match["number"]
+        return f"^{match['mark']}" if match["caret"] else match["mark"] or match["number"] or match["cell"]
     return "" if _BULLET.match(line) or URL.search(line) else None
 
 
@@ -154,9 +163,7 @@ def _elsewhere(text: str, corpus: Corpus) -> Iterator[Span]:
             footnote = None
         if match:
             footnote = (f"^{match['label']}", at)
-        elif match := _DEFINITION.match(line):
-            yield (match["label"], at, at + len(line))
-        elif (match := _LEADING.match(line)) and URL.search(line):
+        elif (match := _DEFINITION.match(line)) or ((match := _LEADING.match(line)) and URL.search(line)):
             yield (match["label"], at, at + len(line))
         at += len(line)
     if footnote:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rubric_env.classic._verifiers import vf
-from rubric_env.evidence import TooLarge, default_store
+from rubric_env.evidence import opens_as_named
 from rubric_env.harbor.case import SourceError, read_info
 from rubric_env.submission import SubmissionUnreadable, read_submission, reply_text
 
@@ -61,10 +61,7 @@ class FormatRubric(vf.Rubric):
 
 
 def _opens(path: Path | None) -> bool:
-    if path is None:
-        return False
     try:
-        # The judge reads the same entry, so nothing is read twice.
-        return default_store().entry(path).meta["status"] in ("read", "cut")
-    except (OSError, TooLarge):
+        return path is not None and opens_as_named(path)
+    except OSError:
         return False

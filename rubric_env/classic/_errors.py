@@ -6,6 +6,8 @@ from collections.abc import MutableMapping
 from typing import Any
 
 from rubric_env.classic._verifiers import vf
+from rubric_env.judges.classify import classify_response
+from rubric_env.scoring.faults import FaultKind
 
 
 class HarborJudgeError(vf.Error):
@@ -29,3 +31,13 @@ def forgive_policy(state: MutableMapping[str, Any]) -> bool:
         state["error"] = None
         return True
     return False
+
+
+def is_overlong(error: BaseException) -> bool:
+    """Whether a policy's endpoint refused a conversation because there is too much of it."""
+    response = getattr(error.__cause__, "response", None)
+    if response is None or not 400 <= response.status_code < 500:
+        return False
+    headers = {name.lower(): value for name, value in response.headers.items()}
+    problem = classify_response(response.status_code, headers, response.content)
+    return problem.fault.kind is FaultKind.CONTEXT_LENGTH

@@ -1,4 +1,4 @@
-"""One file as the policy or a person may read it: the passages and addresses that a judge is shown, without a budget."""
+"""One file as a policy or a person may read it: the passages that a judge is shown, and no budget."""
 
 from __future__ import annotations
 

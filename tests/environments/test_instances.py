@@ -1,9 +1,9 @@
-"""The shipped instances: whole, consistent, and labelled row by row."""
+"""The shipped instances of every environment: whole, consistent, and labelled row by row."""
 
 from __future__ import annotations
 
+import inspect
 import json
-import re
 from collections import Counter
 from pathlib import Path
 
@@ -12,35 +12,33 @@ import pytest
 from rubric_env.harbor import Instance, dataset_rows, find_instances
 from rubric_env.rubric import lint_instance
 from rubric_env.scoring import score
-from tests.environments.gdp import INSTANCES, NAMES, RECORDINGS, recording, written_files
+from tests.environments.shipped import ENVIRONMENTS, instances_of, recording, recordings_of
 
-TOOLS = {"list_files": {"path"}, "read_file": {"path"}, "write_file": {"path", "content"}}
-each_instance = pytest.mark.parametrize("name", NAMES)
+INSTANCES = [path for environment in ENVIRONMENTS for path in instances_of(environment)]
+RECORDINGS = [path for environment in ENVIRONMENTS for path in recordings_of(environment)]
+each_environment = pytest.mark.parametrize("environment", ENVIRONMENTS)
+each_instance = pytest.mark.parametrize("path", INSTANCES, ids=lambda path: f"{path.parts[-3]}/{path.name}")
 each_recording = pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: f"{path.parts[-3]}/{path.stem}")
 
 
-def scores(name: str) -> dict[str, float]:
-    spec = Instance.load(INSTANCES / name).spec
-    cards = {path.stem: score(spec, recording(path)["labels"]) for path in RECORDINGS if path.parts[-3] == name}
-    return {quality: card.score if card.score is not None else -1.0 for quality, card in cards.items()}
-
-
 @each_instance
-def test_an_instance_is_whole_and_its_rubric_is_clean(name: str) -> None:
-    instance = Instance.load(INSTANCES / name)
+def test_an_instance_is_whole_and_its_rubric_is_clean(path: Path) -> None:
+    instance = Instance.load(path)
     assert instance.warnings == ()
     assert instance.reference
-    assert instance.inputs == INSTANCES / name / "environment/inputs"
     assert instance.instruction.startswith(instance.task)
     assert 6 <= len(instance.spec) <= 14
-    assert lint_instance(INSTANCES / name) == []
+    assert all(row.weight == 0 for row in instance.spec if row.hurdle)
+    assert all(row.tag for row in instance.spec)
+    assert lint_instance(path) == []
 
 
-def test_the_rubrics_use_every_kind_of_row_in_two_languages() -> None:
-    instances = [Instance.load(path) for path in find_instances(INSTANCES)]
-    rows = [row for instance in instances for row in instance.spec]
+@each_environment
+def test_an_environment_has_instances_with_every_kind_of_row(environment: str) -> None:
+    instances = [Instance.load(path) for path in instances_of(environment)]
+    assert len(instances) >= 6
     kinds = Counter[str]()
-    for row in rows:
+    for row in (row for instance in instances for row in instance.spec):
         kinds["hurdle"] += row.hurdle
         kinds["negative"] += row.weight < 0
         kinds["gated"] += bool(row.depends_on)
@@ -48,32 +46,7 @@ def test_the_rubrics_use_every_kind_of_row_in_two_languages() -> None:
         kinds["scores"] += row.graded and "scores" in row.raw
         kinds["binary"] += not row.graded and row.weight > 0
     assert set(kinds) == {"hurdle", "negative", "gated", "gradient", "scores", "binary"}
-    assert min(kinds.values()) >= 3
-    assert all(row.weight == 0 for row in rows if row.hurdle)
-    assert all(row.tag for row in rows)
-    assert sum(bool(re.search("[一-鿿]", instance.task)) for instance in instances) == 3
-    assert [instance.name for instance in instances if instance.kind == "chat"] == ["refund-answer-chat"]
-    assert [instance.name for instance in instances if instance.answer] == ["reorder-point-zh"]
-
-
-@each_instance
-def test_files_that_a_task_speaks_of_exist(name: str) -> None:
-    instance = Instance.load(INSTANCES / name)
-    assert instance.inputs is not None
-    named = set(re.findall(r"`([^`/\\]+\.(?:csv|md|txt|json|log))`", instance.task))
-    assert named == {path.name for path in instance.inputs.iterdir()}
-
-
-@each_instance
-def test_files_that_a_rubric_speaks_of_are_asked_for_and_expected(name: str) -> None:
-    instance = Instance.load(INSTANCES / name)
-    named = set(re.findall(r"output/[\w.]+\.(?:md|csv)", " ".join(row.description for row in instance.spec)))
-    asked = set(re.findall(r"output/[\w.]+\.(?:md|csv)", instance.task))
-    expected = {f"output/{path.name}" for path in (INSTANCES / name / "tests/expected_output").iterdir()}
-    good = set(written_files(INSTANCES / name / "recordings/good.json"))
-    assert named == asked == good
-    assert expected - {"output/reply.md"} == asked
-    assert bool(asked) == (instance.kind == "files")
+    assert min(kinds.values()) >= 2
 
 
 @each_recording
@@ -86,13 +59,19 @@ def test_a_recording_answers_the_task_with_the_tools_there_are(path: Path) -> No
     assert all(turn["tool_calls"] for turn in working)
     # verifiers takes a turn without text and calls for a failure of the endpoint, not for an empty answer.
     assert last["content"].strip() and not last["tool_calls"]
-    inputs = {file.name for file in (path.parents[1] / "environment/inputs").iterdir()}
-    for call in (call for turn in working for call in turn["tool_calls"]):
-        assert call["arguments"].keys() == TOOLS[call["name"]]
-        if call["name"] == "read_file":
-            assert call["arguments"]["path"] in inputs
-        if call["name"] == "write_file":
-            assert call["arguments"]["path"].startswith("output/") and call["arguments"]["content"].strip()
+
+
+@each_recording
+def test_a_recording_calls_tools_as_they_are_declared(path: Path) -> None:
+    pytest.importorskip("verifiers", reason="the classic extra is not installed")
+    from rubric_env.classic.tools import TOOLS, find_tools
+
+    tools = {tool.__name__: inspect.signature(tool).parameters for tool in find_tools(TOOLS)}
+    for call in (call for turn in recording(path)["turns"] for call in turn["tool_calls"]):
+        assert call["name"] in TOOLS
+        if parameters := tools.get(call["name"]):
+            needed = {name for name, p in parameters.items() if p.default is p.empty} - {"workspace"}
+            assert needed <= call["arguments"].keys() <= parameters.keys() - {"workspace"}
 
 
 @each_recording
@@ -109,20 +88,14 @@ def test_labels_name_every_row_and_legal_levels(path: Path) -> None:
 
 
 @each_instance
-def test_labels_put_good_before_medium_before_poor(name: str) -> None:
-    found = scores(name)
+def test_labels_put_good_before_medium_before_poor(path: Path) -> None:
+    spec = Instance.load(path).spec
+    cards = {file.stem: score(spec, recording(file)["labels"]) for file in path.glob("recordings/*.json")}
+    found = {quality: card.score if card.score is not None else -1.0 for quality, card in cards.items()}
     assert found["good"] == 1.0
     assert 0.2 < found["medium"] < 0.7
     assert found["poor"] < 0.1
     assert 0.0 <= found.get("chat_only", 0.5) < 0.9
-
-
-def test_there_are_recordings_of_every_quality() -> None:
-    qualities = Counter(path.stem for path in RECORDINGS)
-    per_instance = Counter(path.parts[-3] for path in RECORDINGS)
-    assert qualities.keys() == {"good", "medium", "poor", "fatal", "chat_only", "nothing", "injection"}
-    assert min(per_instance.values()) >= 3
-    assert sum(count >= 4 for count in per_instance.values()) >= 3
 
 
 @pytest.mark.parametrize("path", [path for path in RECORDINGS if path.stem == "fatal"], ids=lambda path: path.parts[-3])
@@ -132,24 +105,17 @@ def test_section_3_a_fatal_answer_scores_zero_though_it_earned_weight(path: Path
     assert card.earned > 0
 
 
-def test_section_6_chat_only_and_nothing_write_no_file() -> None:
-    for path in RECORDINGS:
-        if path.stem in ("chat_only", "nothing"):
-            assert written_files(path) == {}
-    [nothing] = [path for path in RECORDINGS if path.stem == "nothing"]
-    last = recording(nothing)["turns"][-1]["content"]
-    assert last.startswith("<think>") and "</think>" not in last
-
-
-def test_the_dataset_sends_the_prompts_that_the_recordings_answer() -> None:
-    rows = dataset_rows(find_instances(INSTANCES), strict=True)
+@each_environment
+def test_the_dataset_sends_the_prompts_that_the_recordings_answer(environment: str) -> None:
+    rows = dataset_rows(find_instances(ENVIRONMENTS[environment]), strict=True)
     sent = {json.loads(row["info"])["name"]: row["prompt"] for row in rows}
-    assert list(sent) == NAMES
-    for path in RECORDINGS:
+    assert list(sent) == [path.name for path in instances_of(environment)]
+    for path in recordings_of(environment):
         data = recording(path)
         assert sent[data["instance"]] == [{"role": "user", "content": data["prompt"]}]
 
 
-def test_prompts_are_distinct_and_none_is_part_of_another() -> None:
-    prompts = [Instance.load(INSTANCES / name).instruction.strip() for name in NAMES]
+@each_environment
+def test_prompts_are_distinct_and_none_is_part_of_another(environment: str) -> None:
+    prompts = [Instance.load(path).instruction.strip() for path in instances_of(environment)]
     assert [a for a in prompts for b in prompts if a is not b and a in b] == []

@@ -16,7 +16,9 @@ from typing import Any
 import pytest
 
 from rubric_env.harbor import Instance
-from tests.environments.gdp import INSTANCES, recording, written_files
+from tests.environments.shipped import ENVIRONMENTS, recording, written_files
+
+INSTANCES = ENVIRONMENTS["harbor_gdp"]
 
 
 def table(name: str, file: str) -> list[dict[str, str]]:

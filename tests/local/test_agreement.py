@@ -10,7 +10,9 @@ import pytest
 
 from rubric_env.local import agreement
 from rubric_env.local._agreement import Group, Labelled, main
-from tests.environments.gdp import INSTANCES
+from tests.environments.shipped import ENVIRONMENTS
+
+INSTANCES = ENVIRONMENTS["harbor_gdp"]
 
 
 def pairs(*counts: tuple[bool, bool, int]) -> list[Labelled]:

@@ -31,6 +31,9 @@ FILE_BYTES = 32 * 2**20
 TOTAL_BYTES = 128 * 2**20
 """That a policy may add. Hundreds of rollouts share a disk."""
 
+PATH = 1000
+"""Characters of a path."""
+
 ENTRIES = 20_000
 """Looked at in one workspace."""
 
@@ -139,12 +142,10 @@ class Workspace:
 
     def refusal(self, error: OSError) -> str:
         """What the policy is told of an error that it brought about itself; empty when the machine failed."""
-        path = error.filename
-        if error.errno not in _REFUSED or not isinstance(path, str | bytes | os.PathLike):
+        if error.errno not in _REFUSED or not isinstance(error.filename, str | bytes | os.PathLike):
             return ""
-        file = Path(os.fsdecode(path))
-        why = (error.strerror or "").lower()
-        return f"{self.name(file)}: {why}" if file.is_relative_to(self.root) else ""
+        file = Path(os.fsdecode(error.filename))
+        return f"{self.name(file)}: {_why(error)}" if file.is_relative_to(self.root) else ""
 
     @contextmanager
     def refusing(self, path: str) -> Iterator[None]:
@@ -154,7 +155,7 @@ class Workspace:
         except OSError as error:
             if error.errno not in _REFUSED:
                 raise
-            raise ToolRefusal(f"{path}: {(error.strerror or str(error)).lower()}") from None
+            raise ToolRefusal(f"{path}: {_why(error)}") from None
 
     def _labelled(self, name: str) -> tuple[str, ...] | None:
         found = walk(self.root, max_entries=ENTRIES)
@@ -171,7 +172,13 @@ def count_files(folder: Path) -> int:
     return len(found.files) + len(found.empty)
 
 
+def _why(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()
+
+
 def _parts(path: str) -> tuple[str, ...]:
+    if len(path) > PATH:
+        raise ToolRefusal(f"{path[:60]}…: a path of {len(path):,} characters; {PATH:,} are allowed")
     inside = path.removeprefix("/app").lstrip("/") if path == "/app" or path.startswith("/app/") else path
     try:
         os.fsencode(path)
@@ -202,7 +209,7 @@ def _copy(inputs: Path, root: Path, corpus: Path | None) -> None:
     shutil.copytree(inputs, root, symlinks=True, dirs_exist_ok=True, ignore=ignore)
     # An instance may be installed read-only; the policy owns its copy.
     for folder, _, files in os.walk(root):
-        os.chmod(folder, 0o755)
+        Path(folder).chmod(0o755)
         for path in (Path(folder, name) for name in files):
             if not path.is_symlink():
                 path.chmod(path.stat().st_mode | 0o600)
@@ -214,27 +221,23 @@ def _remove(root: Path) -> None:
     Each folder is moved to the top before it is emptied: the names in a tree of a thousand levels are too long for any
     call, and shutil.rmtree holds a stack frame and a descriptor a level.
     """
+    if not os.path.lexists(root):
+        return
     trash = Path(tempfile.mkdtemp(prefix=f"{root.name}-", dir=root.parent))
     numbers = count()
     pending = [trash / str(next(numbers))]
-    try:
-        root.rename(pending[0])
-        while pending:
-            folder = pending.pop()
-            folder.chmod(0o700)
-            with os.scandir(folder) as entries:
-                for entry in list(entries):
-                    if entry.is_dir(follow_symlinks=False):
-                        # To move a folder is to write into it: it holds the way up.
-                        os.chmod(entry.path, 0o700)
-                        pending.append(trash / str(next(numbers)))
-                        os.rename(entry.path, pending[-1])
-                    else:
-                        os.unlink(entry.path)
-            folder.rmdir()
-    except FileNotFoundError:
-        if root.exists() or len(pending) != 1:
-            raise
+    root.rename(pending[0])
+    while pending:
+        folder = pending.pop()
+        folder.chmod(0o700)
+        for path in list(folder.iterdir()):
+            if path.is_dir() and not path.is_symlink():
+                # To move a folder is to write into it: it holds the way up.
+                path.chmod(0o700)
+                pending.append(path.rename(trash / str(next(numbers))))
+            else:
+                path.unlink()
+        folder.rmdir()
     trash.rmdir()
 
 

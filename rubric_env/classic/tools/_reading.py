@@ -1,0 +1,64 @@
+"""What a file of the workspace says, as lines with the addresses that a judge's evidence uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from rubric_env.classic.tools._workspace import ToolRefusal, Workspace
+from rubric_env.evidence import Passages, Unreadable, read_passages
+
+PAGE = 20_000
+"""Characters that a tool tells at once."""
+
+NOTES = 2_000
+"""Characters that are said about a file."""
+
+
+def passages(workspace: Workspace, file: Path) -> Passages:
+    """What a file of the workspace says. Raises ToolRefusal when there is nothing to be read, OSError."""
+    name = workspace.name(file)
+    if file.is_dir():
+        raise ToolRefusal(f"{name}: a folder; list_files shows what is in it")
+    try:
+        with workspace.refusing(name):
+            return read_passages(file)
+    except Unreadable as error:
+        raise ToolRefusal(f"{name}: cannot be read: {error}") from None
+
+
+def page(read: Passages, offset: int) -> str:
+    """At most `PAGE` characters of the file's text from `offset` on, and how to go on. Raises ToolRefusal."""
+    shown = _window([read.text] if read.text is not None else _lines(read), offset, PAGE + 1)
+    if isinstance(shown, int):
+        if offset > 0:
+            raise ToolRefusal(f"offset {offset:,} is beyond the end: the text has {shown:,} characters")
+        shown = "(nothing in it can be read)" if read.text is None else "(empty)"
+    if len(shown) > PAGE:
+        end = max(shown.rfind("\n", PAGE // 2, PAGE) + 1, 0) or PAGE
+        shown = f"{shown[:end]}\n(it goes on: call read_file with offset={offset + end})"
+    return shown if offset else f"{_head(read)}{shown}"
+
+
+def _lines(read: Passages) -> Iterator[str]:
+    return (f"{unit.shown}\n" for unit in read.units())
+
+
+def _window(pieces: Iterable[str], offset: int, size: int) -> str | int:
+    """Characters `offset` to `offset + size` of the pieces put together; their number when there are not so many."""
+    before, kept = 0, []
+    for piece in pieces:
+        if before + len(piece) > offset:
+            kept.append(piece[max(0, offset - before) : offset + size - before])
+        before += len(piece)
+        if before >= offset + size:
+            break
+    return "".join(kept) or before
+
+
+def _head(read: Passages) -> str:
+    """What is to be known of a file before its text; nothing for a text file that is as it should be."""
+    if read.text is not None and not read.notes:
+        return ""
+    said = "; ".join([read.kind, *read.notes])
+    return f"({said if len(said) <= NOTES else f'{said[:NOTES]} …'})\n"

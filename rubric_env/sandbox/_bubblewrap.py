@@ -1,0 +1,166 @@
+"""The command line of a sandbox: what a program sees there, and how bubblewrap is started as nobody."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import sysconfig
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from rubric_env.sandbox._limits import Limits
+
+NOBODY = 61183
+"""User and group of what root starts: above those that systems give out, and not 65534, which may own files."""
+
+_USR = ("bin", "sbin", "lib", "lib32", "lib64", "libx32", "libexec", "share", "include")
+"""Directories of /usr and /usr/local that are seen. Not all of it: people keep projects in /usr/src."""
+
+_ETC = ("ld.so.cache", "alternatives", "fonts", "libreoffice")
+_PYTHON, _VENV = "/opt/python", "/opt/venv"
+
+_ENVIRONMENT = {
+    "HOME": "/tmp",
+    "TMPDIR": "/tmp",
+    "USER": "policy",
+    "LANG": "C.UTF-8",
+    "PYTHONPATH": "/app",
+    "PYTHONSAFEPATH": "1",
+    "PYTHONUNBUFFERED": "1",  # What was printed before a stop is not lost.
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "MPLBACKEND": "Agg",
+    # Many threads want more address space than there is, and one sandbox has one processor's worth of work.
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MALLOC_ARENA_MAX": "2",
+}
+
+
+class NotPossible(Exception):
+    """This machine has no sandbox; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where things are inside: (source on the host, destination) of what is bound read-only, links, and Python."""
+
+    binds: tuple[tuple[str, str], ...]
+    links: tuple[tuple[str, str], ...]
+    python: str
+    environment: tuple[tuple[str, str], ...]
+    site_packages: tuple[str, ...]
+    venv: str
+    """The text of its pyvenv.cfg; empty where Python is used without one."""
+
+
+@cache
+def layout() -> Layout:
+    """That of this process's Python. Raises NotPossible."""
+    binds, links = _system()
+    base = Path(sys.base_prefix).resolve()
+    program = Path(sys.executable).resolve()
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    environment = dict(_ENVIRONMENT)
+    bins = ["/usr/local/bin", "/usr/bin", "/bin"]
+    if _seen(base, program, binds):
+        python = str(program)
+    elif program.is_relative_to(base):
+        binds.append((str(base), _PYTHON))
+        python = f"{_PYTHON}/{program.relative_to(base)}"
+        bins.insert(0, f"{_PYTHON}/bin")
+        if sysconfig.get_config_var("Py_ENABLE_SHARED"):
+            environment["LD_LIBRARY_PATH"] = f"{_PYTHON}/lib"
+    else:
+        raise NotPossible(f"the program of this Python, {program}, is not below its prefix, {base}")
+    venv = ""
+    packages = {str(Path(sysconfig.get_path(name))) for name in ("purelib", "platlib")}
+    if sys.prefix != sys.base_prefix:
+        for package in sorted(packages):
+            binds.append((package, f"{_VENV}/{Path(package).relative_to(sys.prefix)}"))
+        links += [(python, f"{_VENV}/bin/{name}") for name in ("python", "python3", version)]
+        venv = f"home = {Path(python).parent}\ninclude-system-site-packages = {_system_packages()}\n"
+        python = f"{_VENV}/bin/python"
+        bins.insert(0, f"{_VENV}/bin")
+    environment["PATH"] = ":".join(bins)
+    return Layout(tuple(binds), tuple(links), python, tuple(environment.items()), tuple(sorted(packages)), venv)
+
+
+def _system() -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    binds: list[tuple[str, str]] = []
+    links: list[tuple[str, str]] = []
+    places = [*(f"/usr/{name}" for name in _USR), *(f"/usr/local/{name}" for name in _USR)]
+    for place in [*places, *(f"/{name}" for name in _USR[:6]), *(f"/etc/{name}" for name in _ETC)]:
+        path = Path(place)
+        if path.is_symlink():
+            links.append((str(path.readlink()), place))
+        elif path.exists():
+            binds.append((place, place))
+    return binds, links
+
+
+def _seen(base: Path, program: Path, binds: list[tuple[str, str]]) -> bool:
+    """Whether Python belongs to the system, or to /usr/local."""
+    return base in (Path("/usr"), Path("/usr/local")) and any(program.is_relative_to(place) for place, _ in binds)
+
+
+def _system_packages() -> str:
+    config = Path(sys.prefix, "pyvenv.cfg")
+    text = config.read_text("utf-8", "replace") if config.is_file() else ""
+    values = dict(line.split("=", 1) for line in text.replace(" ", "").lower().splitlines() if "=" in line)
+    return "true" if values.get("include-system-site-packages") == "true" else "false"
+
+
+def inner(place: Layout, limits: Limits, descriptors: dict[str, int], *, fetched: bool, disable: bool) -> list[str]:
+    """Bubblewrap as nobody. `fetched`: `outer` put everything where it belongs already.
+
+    `descriptors` are those of the files "venv" and "seccomp", where there is one.
+    """
+    scratch = ["--size", str(limits.scratch), "--tmpfs"]
+    return [
+        bwrap(),
+        *("--unshare-all", "--unshare-user", *(("--disable-userns",) if disable else ())),
+        *("--cap-drop", "ALL", "--die-with-parent", "--new-session", "--as-pid-1", "--clearenv"),
+        *(word for name, value in place.environment for word in ("--setenv", name, value)),
+        *_parents(place),
+        *(word for source, at in place.binds for word in ("--ro-bind", at if fetched else source, at)),
+        *(word for target, at in place.links for word in ("--symlink", target, at)),
+        *(("--ro-bind-data", str(descriptors["venv"]), f"{_VENV}/pyvenv.cfg") if "venv" in descriptors else ()),
+        *("--proc", "/proc", "--dev", "/dev", *scratch, "/dev/shm", *scratch, "/tmp"),
+        *("--size", str(limits.disk), "--tmpfs", "/app"),
+        # These two are bubblewrap's, of no bounded size, and would belong to the program.
+        *("--remount-ro", "/dev", "--remount-ro", "/"),
+        *(("--seccomp", str(descriptors["seccomp"])) if "seccomp" in descriptors else ()),
+        *("--chdir", "/app", "--hostname", "sandbox", "--"),
+    ]
+
+
+def outer(place: Layout) -> list[str]:
+    """As root: a view in which nobody reaches a Python whose folder root keeps to itself, and then be nobody."""
+    return [
+        *(bwrap(), "--die-with-parent", *_parents(place)),
+        *(word for source, at in place.binds for word in ("--ro-bind", source, at)),
+        *(word for target, at in place.links for word in ("--symlink", target, at)),
+        *("--dev-bind", "/proc", "/proc", "--dev-bind", "/dev", "/dev", "--tmpfs", "/tmp", "--chdir", "/"),
+        *("--", "setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--inh-caps=-all", "--"),
+    ]
+
+
+def _parents(place: Layout) -> Iterator[str]:
+    """Folders that bubblewrap makes on its way are closed to others."""
+    made: set[Path] = set()
+    for _, at in (*place.binds, *place.links):
+        for parent in reversed(Path(at).parents[:-1]):
+            if parent not in made:
+                made.add(parent)
+                yield from ("--perms", "0755", "--dir", str(parent))
+
+
+def bwrap() -> str:
+    """Where bubblewrap is. Raises NotPossible."""
+    found = shutil.which("bwrap")
+    if found is None:
+        raise NotPossible("bubblewrap is not installed (apt-get install bubblewrap)")
+    return os.path.realpath(found)

@@ -1,0 +1,215 @@
+"""A folder of the host on its way into a sandbox, and what comes back, which is trusted in nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO, Literal
+
+from rubric_env.sandbox._inside import CHUNK, DEPTH, END, FACT, FILE, FOLDER, NAME_BYTES, RECORD, SAME, Item
+from rubric_env.sandbox._limits import MIB, Limits
+
+PAGE = 4096
+"""The least that a file takes in a tmpfs."""
+
+FACTS = 64
+FACT_BYTES = 4 * MIB
+
+
+class TooMuch(Exception):
+    """More than limits allow."""
+
+
+class BrokenStream(Exception):
+    """What came out of a sandbox is not what process 1 of it writes."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a run did to one file of the folder."""
+
+    kind: Literal["new", "changed", "deleted"]
+    name: str
+    size: int
+
+
+@dataclass
+class Returned:
+    """What came out: facts by name, and every entry of the folder. Contents of new ones are in a folder of their own."""
+
+    facts: dict[str, list[bytes]] = field(default_factory=dict)
+    items: dict[bytes, Item] = field(default_factory=dict)
+
+
+def folder_items(folder: Path, limits: Limits) -> dict[bytes, Item]:
+    """What of `folder` goes in: folders before what is in them. Raises TooMuch.
+
+    Links and the like stay out, and what is deeper or has a longer name than what may come back.
+    """
+    items: dict[bytes, Item] = {}
+    total = 0
+    for item in _walk(os.fsencode(folder), b"", DEPTH):
+        items[item.name] = item
+        total += -(-item.size // PAGE) * PAGE
+        if len(items) > limits.files:
+            raise TooMuch(f"more than {limits.files} files and folders")
+        if total > limits.disk:
+            raise TooMuch(f"more than {limits.disk // MIB} MiB")
+    return items
+
+
+def _walk(root: bytes, folder: bytes, deeper: int) -> Iterator[Item]:
+    with os.scandir(os.path.join(root, folder)) as entries:
+        found = sorted(entries, key=lambda entry: entry.name)
+    for entry in found:
+        name = os.path.join(folder, entry.name)
+        if len(name) > NAME_BYTES:
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            if deeper:
+                yield Item(FOLDER, name, 0)
+                yield from _walk(root, name, deeper - 1)
+        elif entry.is_file(follow_symlinks=False):
+            yield Item(FILE, name, entry.stat(follow_symlinks=False).st_size)
+
+
+def send_items(write: Callable[[bytes], object], folder: Path, items: Mapping[bytes, Item]) -> None:
+    """Write their records. Raises OSError."""
+    for kind, name, size in items.values():
+        write(RECORD.pack(kind, len(name), size) + name)
+        if kind != FILE:
+            continue
+        handle = os.open(os.path.join(os.fsencode(folder), name), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with open(handle, "rb") as file:
+            left = size
+            while left:
+                data = file.read(min(left, CHUNK))
+                if not data:
+                    raise OSError(f"{os.fsdecode(name)} became shorter while it was read")
+                write(data)
+                left -= len(data)
+
+
+def receive(stream: BinaryIO, sent: Mapping[bytes, Item], stage: Path, limits: Limits) -> Returned:
+    """Read all records up to the last; files are written below `stage`. Raises BrokenStream, and OSError of the host."""
+    returned = Returned()
+    facts = room = 0
+    while True:
+        kind, length, size = RECORD.unpack(_exactly(stream, RECORD.size))
+        if kind == END:
+            return returned
+        if length > NAME_BYTES:
+            raise BrokenStream("a long name")
+        name = _exactly(stream, length)
+        if kind == FACT:
+            facts += 1
+            if facts > FACTS or size > FACT_BYTES:
+                raise BrokenStream("too many facts")
+            returned.facts.setdefault(name.decode("ascii", "replace"), []).append(_exactly(stream, size))
+            continue
+        if name in returned.items:
+            raise BrokenStream("a name twice")
+        if name not in sent:
+            _check_name(name)
+        parent = name.rpartition(b"/")[0]
+        if parent and (parent not in returned.items or returned.items[parent].kind != FOLDER):
+            raise BrokenStream("a file without its folder")
+        returned.items[name] = Item(kind, name, size)
+        if len(returned.items) > limits.files:
+            raise BrokenStream("too many files")
+        target = os.path.join(os.fsencode(stage), name)
+        if kind == FOLDER and not size:
+            os.mkdir(target)
+        elif kind == SAME and not size and name in sent and sent[name].kind == FILE:
+            pass
+        elif kind == FILE:
+            room += size
+            if room > limits.disk:
+                raise BrokenStream("too many bytes")
+            with open(target, "xb") as file:
+                for data in _chunks(stream, size):
+                    file.write(data)
+        else:
+            raise BrokenStream("an entry of no known kind")
+
+
+def _check_name(name: bytes) -> None:
+    try:
+        text = name.decode()
+    except UnicodeDecodeError:
+        raise BrokenStream("a name that is not UTF-8") from None
+    parts = text.split("/")
+    if not text.isprintable() or len(parts) > DEPTH + 1 or any(part in ("", ".", "..") for part in parts):
+        raise BrokenStream("a name that leads elsewhere")
+    if any(len(os.fsencode(part)) > 255 for part in parts):
+        raise BrokenStream("a long name")
+
+
+def _exactly(stream: BinaryIO, size: int) -> bytes:
+    return b"".join(_chunks(stream, size))
+
+
+def _chunks(stream: BinaryIO, size: int) -> Iterator[bytes]:
+    while size:
+        data = stream.read(min(size, CHUNK))
+        if not data:
+            raise BrokenStream("it ends too early")
+        yield data
+        size -= len(data)
+
+
+def apply(folder: Path, sent: Mapping[bytes, Item], returned: Returned, stage: Path) -> tuple[list[Change], list[str]]:
+    """Make `folder` what came back: the changes, and the names that could not be had because a link is there.
+
+    Nothing is written but new entries, moved from `stage`; nothing is deleted but what was sent. Raises OSError.
+    """
+    changes: list[Change] = []
+    blocked: list[str] = []
+    for name, item in reversed(sent.items()):  # What is in a folder comes after it.
+        now = returned.items.get(name)
+        if now is not None and (now.kind == FOLDER) == (item.kind == FOLDER):
+            continue
+        path = folder / os.fsdecode(name)
+        if item.kind == FOLDER:
+            with suppress(OSError):  # A link that did not go in keeps it.
+                path.rmdir()
+        else:
+            path.unlink(missing_ok=True)
+            changes.append(Change("deleted", os.fsdecode(name), item.size))
+    for name, item in returned.items.items():
+        if item.kind == SAME:
+            continue
+        text = os.fsdecode(name)
+        if not _free(folder, text, item.kind):
+            blocked.append(text)
+        elif item.kind == FOLDER:
+            (folder / text).mkdir(exist_ok=True)
+        else:
+            known = name in sent and sent[name].kind == FILE
+            os.replace(stage / text, folder / text)
+            changes.append(Change("changed" if known else "new", text, item.size))
+    return sorted(changes, key=lambda change: change.name), blocked
+
+
+def _free(folder: Path, name: str, kind: bytes) -> bool:
+    """Whether nothing but folders leads to it, and nothing but what it replaces is there."""
+    path = folder
+    *parents, last = PurePosixPath(name).parts
+    for parent in parents:
+        path = path / parent
+        if not stat.S_ISDIR(path.lstat().st_mode):
+            return False
+    try:
+        mode = (path / last).lstat().st_mode
+    except FileNotFoundError:
+        return True
+    return stat.S_ISDIR(mode) if kind == FOLDER else stat.S_ISREG(mode)
+
+
+def remove(stage: Path) -> None:
+    shutil.rmtree(stage, ignore_errors=True)
