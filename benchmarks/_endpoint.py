@@ -13,6 +13,7 @@ import multiprocessing
 import random
 import re
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
 
-from peers.job import Verdict, verdicts
+from peers.job import Verdict, report, verdicts
 
 from tests.servers.fault_matrix import Trouble
 from tests.servers.scenarios import SCENARIOS, Scenario
@@ -39,7 +40,11 @@ class Plan:
     share: float = 0.0
     """So many of all calls get one of `mix`, drawn with `seed`."""
     seed: int = 1
+    policy: bool = False
+    """It judges nothing: asked for report n, it writes those with the numbers n * POLICY_STEP + 1 and so on."""
 
+
+POLICY_STEP = 100
 
 @dataclass
 class Endpoint:
@@ -49,7 +54,8 @@ class Endpoint:
 
     def figures(self) -> dict[str, float]:
         """Since the last time: calls, those that something befell (`struck`), most in flight, connections, mean in
-        flight (`busy`, from the first call to the last one's arrival), megabytes of requests, CPU seconds of serving.
+        flight (`busy`, from the first call to the last one's arrival), megabytes of requests and of the messages answered,
+        seconds from the first call to the last answer (`span_s`), CPU seconds of serving.
         """
         self._pipe.send(self._number)
         return self._pipe.recv()  # type: ignore[no-any-return]
@@ -92,6 +98,7 @@ class _Figures:
     connections: int = 0
     max_in_flight: int = 0
     request_mb: float = 0.0
+    message_mb: float = 0.0
     slot_seconds: float = 0.0
     until: float = 0.0
     first: float = 0.0
@@ -108,6 +115,7 @@ class _Desk:
         self._message = importlib.import_module(f"peers.{plan.contender}").message
         self._dice = random.Random(plan.seed)
         self._asked: set[tuple[int, ...]] = set()
+        self._reports: Counter[int] = Counter()
         self._number = 0
         self._in_flight = 0
         self._figures = _Figures()
@@ -127,6 +135,7 @@ class _Desk:
         scenario = self._choose(rollout, right)
         latency = self._plan.latencies[number % len(self._plan.latencies)]
         request["size"] = len(body)
+        figures.message_mb += len(self._message(right).get("content") or "") / 1e6 if right else 0.0
         answer = _body(SCENARIOS["ok"], self._message, right, request)
         if scenario is not SCENARIOS["ok"]:
             wrong = _body(scenario, self._message, right, request)
@@ -146,6 +155,8 @@ class _Desk:
             "max_in_flight": done.max_in_flight,
             "connections": done.connections,
             "request_mb": done.request_mb,
+            "message_mb": done.message_mb,
+            "span_s": done.until - done.first,
             "endpoint_cpu_s": time.process_time() - done.cpu,
         }
 
@@ -161,6 +172,9 @@ class _Desk:
 
     def _choose(self, rollout: int, right: Sequence[Verdict]) -> Scenario:
         plan = self._plan
+        if plan.policy:
+            self._reports[rollout] += 1
+            return Scenario("report", content=report(POLICY_STEP * rollout + self._reports[rollout]))
         if plan.mix and self._dice.random() < plan.share:
             return self._dice.choice(plan.mix)
         question = (rollout, *(verdict.row for verdict in right))

@@ -21,6 +21,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+
 from rubric_env.classic import Family, build_environment
 
 SHIPPED = Path(__file__).parent.parent / "environments"

@@ -72,7 +72,7 @@ class Corpus:
             try:
                 text = read_text_of((folder / name).resolve())
             except UnreadableText as error:
-                problems.append(f"{name}: {error}")
+                problems.append(str(error))
                 continue
             title = entry["title"] or _title(text) or entry["id"]
             document = Document(entry["id"], title, entry["url"], entry["date"], text)

@@ -6,15 +6,7 @@ import re
 import unicodedata
 from pathlib import Path
 
-from rubric_env.evidence import TooLarge, default_store
-from rubric_env.evidence._decode import clean, decode
-from rubric_env.evidence._extract import Unreadable
-from rubric_env.submission import open_regular
-
-PLAIN = frozenset({".md", ".markdown", ".txt", ".text", ".csv", ".tsv", ".json", ".jsonl", ".yaml", ".yml", ""})
-"""Read as they stand; everything else goes through the readers of the evidence."""
-
-TEXT_BYTES = 8 * 2**20
+from rubric_env.evidence import NotExtracted, Unreadable, read_passages
 
 CJK = re.compile("[\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\U00020000-\U0003ffff]")
 
@@ -32,24 +24,16 @@ class UnreadableText(ValueError):
 def read_text_of(path: Path) -> str:
     """The text of a file. Raises UnreadableText for what the file is, OSError for what the machine does."""
     try:
-        if path.suffix.lower() in PLAIN:
-            with open_regular(path) as file:
-                return _decoded(file.read(TEXT_BYTES))
-        entry = default_store().entry(path)
-        if entry.meta["status"] == "text":
-            with open_regular(path) as file:
-                return _decoded(file.read(TEXT_BYTES))
-        if entry.meta["status"] not in ("read", "cut", "empty"):
-            raise UnreadableText(entry.meta["note"] or entry.meta["status"])
+        passages = read_passages(path)
+        if passages.text is not None:
+            return passages.text
         # What a reader of the page does not see cannot be quoted from it.
-        return "\n\n".join(unit.text for unit in entry.units() if not unit.mark.startswith(("hidden", "comment")))
-    except (Unreadable, TooLarge) as error:
-        raise UnreadableText(str(error)) from None
-
-
-def _decoded(data: bytes) -> str:
-    text, _ = decode(data, partial=len(data) == TEXT_BYTES)
-    return clean(text)
+        shown = (unit.text for unit in passages.units() if not unit.mark.startswith(("hidden", "comment")))
+        return "\n\n".join(shown)
+    except NotExtracted as error:
+        raise OSError(f"{path.name}: {error}") from None
+    except Unreadable as error:
+        raise UnreadableText(f"{path.name}: {error}") from None
 
 
 def canonical(text: str) -> str:

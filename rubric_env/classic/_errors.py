@@ -27,7 +27,9 @@ def forgive_policy(state: MutableMapping[str, Any]) -> bool:
     error = state.get("error")
     # The same class says that an endpoint sent no choices at all, which is not the policy's doing.
     empty = type(error) is vf.EmptyModelResponseError and str(error).startswith("Model returned no content")
-    if empty or isinstance(error, vf.ToolParseError):
+    # Half of a character: verifiers, from 0.2, cannot read such a message at all.
+    unreadable = isinstance(error, vf.ModelError) and "lone leading surrogate" in str(error.__cause__)
+    if empty or unreadable or isinstance(error, vf.ToolParseError):
         state["error"] = None
         return True
     return False

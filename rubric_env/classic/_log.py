@@ -28,17 +28,17 @@ KEPT = 1000
 PATIENCE = 5.0
 """Seconds that the end of a run waits for what is still to be logged: verifiers kills a worker that takes 10."""
 
-logger = logging.getLogger(__name__)
-
 
 class Curves:
     """A rubric's log, called in a thread of its own: whatever it does or fails to do, the run goes on.
 
     `log` is a function, or "module:function" for arguments that are JSON. Raises ValueError when it cannot be called.
+    `logger` is told what goes wrong.
     """
 
-    def __init__(self, log: Log | str) -> None:
+    def __init__(self, log: Log | str, logger: logging.Logger) -> None:
         self._log = log
+        self._logger = logger
         self._find()
         self._lock = threading.Lock()
         self._waiting = 0
@@ -70,7 +70,7 @@ class Curves:
                 self._waiting -= 1
                 self._dropped += 1
             if self._dropped == 1:
-                logger.warning("log is too slow: figures are dropped")
+                self._logger.warning("log is too slow: figures are dropped")
 
     def call(self, figures: dict[str, float], step: int) -> None:
         try:
@@ -78,7 +78,7 @@ class Curves:
         except BaseException:
             self._raised += 1
             if self._raised == 1:
-                logger.exception("log raised, which is shown this once")
+                self._logger.exception("log raised, which is shown this once")
         finally:
             with self._lock:
                 self._waiting -= 1

@@ -88,7 +88,7 @@ class HarborRubric(vf.Rubric):
         super().__init__(parser=policy_parser)
         self.name = name
         self.log_prefix = name or "rubric"
-        self._curves = Curves(log) if log is not None else None
+        self._curves = Curves(log, self.logger) if log is not None else None
         self.advantage: AdvantageKind = advantage or "mean"
         arguments = {**(settings or {}), **({"model": model} if model else {})}
         self.settings = JudgeSettings.load(arguments, config=config, defaults=family_settings)

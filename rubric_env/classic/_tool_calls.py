@@ -49,7 +49,10 @@ def read_calls(said: Any, before: Sequence[Any]) -> list[Call]:
         name = call.name if _NAME.fullmatch(call.name) else re.sub(r"[^A-Za-z0-9_-]", "_", call.name)[:64] or "_"
         text = call.arguments if call.arguments.strip() else "{}"
         try:
-            calls.append(Call(id, name, call.name, _read(text), text))
+            read = _read(text)
+            arguments = whole_characters(read)
+            text = text if arguments == read else json.dumps(arguments, ensure_ascii=False)
+            calls.append(Call(id, name, call.name, arguments, text))
         except (ValueError, RecursionError) as error:
             calls.append(Call(id, name, call.name, {}, "{}", f"the arguments are no JSON object ({error})"))
     return calls
@@ -79,7 +82,7 @@ def whole_characters(value: Any) -> Any:
     if isinstance(value, list):
         return [whole_characters(item) for item in value]
     if isinstance(value, dict):
-        return {key: whole_characters(item) for key, item in value.items()}
+        return {whole_characters(key): whole_characters(item) for key, item in value.items()}
     if isinstance(value, BaseModel):
         fields = {**value.__dict__, **(value.model_extra or {})}
         return value.model_copy(update={name: whole_characters(field) for name, field in fields.items()})

@@ -5,7 +5,7 @@ from rubric_env.evidence._extract import Extract, Kind, Limits, Unit, Unreadable
 from rubric_env.evidence._flags import Flag
 from rubric_env.evidence._named import opens_as_named
 from rubric_env.evidence._pack import EvidencePack, build_pack
-from rubric_env.evidence._passages import Passages, read_passages
+from rubric_env.evidence._passages import NotExtracted, Passages, read_passages
 from rubric_env.evidence._reading import Reading
 from rubric_env.evidence._sights import Sight
 from rubric_env.evidence._store import EvidenceStore
@@ -19,6 +19,7 @@ __all__ = [
     "Flag",
     "Kind",
     "Limits",
+    "NotExtracted",
     "Passages",
     "Reading",
     "Sight",

@@ -33,10 +33,15 @@ class Passages:
         return lines(self.text or "")
 
 
+class NotExtracted(Unreadable):
+    """A file that may be sound: that it has no text is a limit or failure of ours."""
+
+
 def read_passages(path: Path, store: EvidenceStore | None = None) -> Passages:
     """Read one file, absolute and free of links; what a worker process reads is kept in `store` by its content.
 
-    Raises Unreadable with the reason for what has no text or cannot be opened as what it is, OSError.
+    Raises Unreadable with the reason for what has no text or cannot be opened as what it is (NotExtracted where the
+    reason is ours), OSError.
     """
     try:
         with open_regular(path) as opened:
@@ -52,7 +57,8 @@ def read_passages(path: Path, store: EvidenceStore | None = None) -> Passages:
     if meta["status"] == "text":
         return _text(path, meta["kind"], meta["note"])
     if meta["status"] not in ("read", "empty"):
-        raise Unreadable(meta["note"])
+        ours = meta["status"] == "unsupported" or meta["ours"]
+        raise (NotExtracted if ours else Unreadable)(meta["note"])
     lost = [f"not extracted, though it may be there: {error}" for error in meta["errors"]]
     return Passages(meta["kind"], (*meta["notes"], *lost), None, entry)
 

@@ -28,7 +28,7 @@ def find_instances(where: str | Path | Sequence[str | Path]) -> Iterator[Path]:
 
 
 def _below(folder: Path, depth: int) -> Iterator[Path]:
-    if any((folder / mark).is_file() for mark in MARKS):
+    if any(os.path.isfile(f"{folder}/{mark}") for mark in MARKS):  # noqa: PTH113 - pathlib takes three times as long
         yield folder
     elif depth:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -101,10 +102,11 @@ def read_text(path: Path) -> str:
 
 def _first(root: Path, names: Sequence[str], remarks: list[str]) -> str:
     """The text of the first of `names` that exists below `root`, "" when none does."""
-    path = next((root / name for name in names if (root / name).is_file()), None)
-    if path is None:
-        return ""
-    text, warning = rubric.read_text(path)
-    if warning:
-        remarks.append(warning)
-    return text
+    for name in names:
+        # To look whether each is there before it is opened would cost as much again in a folder of thousands.
+        with suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            text, warning = rubric.read_text(f"{root}/{name}")
+            if warning:
+                remarks.append(warning)
+            return text
+    return ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rubric_env.rubric import read_text
+from rubric_env.rubric import decode_text
 
 TEXT_LIMIT = 256_000
 """Bytes of one file. A longer one is named only: at three bytes a token it would fill most of a judge's context."""
@@ -30,7 +30,7 @@ def _read(path: Path, remarks: list[str]) -> str:
     data = path.read_bytes()
     if b"\0" in data or (path.suffix.lower() not in TEXT_SUFFIXES and not _is_utf8(data)):
         return f"(not shown: not a text file, {size:,} bytes)"
-    text, warning = read_text(path)
+    text, warning = decode_text(data, path)
     if warning:
         remarks.append(warning)
     return text

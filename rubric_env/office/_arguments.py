@@ -86,9 +86,10 @@ class XlsxEdit(_Arguments):
     find: str | None = Field(None, description=_FIND)
     text: str | None = Field(None, description="with find: the new words; with replace of a whole sheet: its new name")
     values: list[list[Value]] | None = Field(
-        None, description="rows of cells: written from `at` on with replace, the new rows with insert_*; as in make_xlsx"
+        None,
+        description="rows of cells as in make_xlsx: with replace written from `at` on, with insert_* the new rows",
     )
-    format: Format | None = Field(None, description="how the cells of its range look; its range lies on the sheet of `at`")
+    format: Format | None = Field(None, description="how cells look; its range is on the sheet of `at`")
     chart: Chart | None = Field(None, description="a new chart on the sheet of `at`")
     sheet: Sheet | None = Field(None, description="with insert_* at a whole sheet: a new sheet beside it")
 

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 DPI = 144
 """Pixels of a picture in an inch, where the page has room for it."""
 
-_PAGE_BREAK = re.compile(r"\\(?:pagebreak|newpage)|<!--\s*page-?break\s*-->|<div[^>]*page-break-(?:before|after)[^>]*>\s*(?:</div>)?", re.I)
+_READER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+_PAGE_BREAK = re.compile(r"\\(pagebreak|newpage)|<!--\s*page-?break\s*-->|<div[^>]*page-break[^>]*>(\s*</div>)?", re.I)
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _TAGS = {"b": "bold", "strong": "bold", "i": "italic", "em": "italic", "u": "underline", "sub": "sub", "sup": "super"}
 
@@ -64,8 +65,12 @@ class Look:
 
 def parse(text: str) -> list[SyntaxTreeNode]:
     """The blocks of a text."""
-    reader = MarkdownIt("commonmark").enable(["table", "strikethrough"])
-    return list(SyntaxTreeNode(reader.parse(text)).children)
+    return list(SyntaxTreeNode(_READER.parse(text)).children)
+
+
+def parse_inline(text: str) -> list[SyntaxTreeNode]:
+    """A text that is no more than words, whatever it begins with."""
+    return list(SyntaxTreeNode(_READER.parseInline(text)).children)
 
 
 class Writer:
@@ -156,7 +161,7 @@ class Writer:
         rows = [list(row.children) for part in node.children for row in part.children]
         add_table(self, rows)
 
-    def inline(self, nodes: Sequence[SyntaxTreeNode], paragraph: Paragraph, look: Look = Look()) -> None:  # noqa: B008
+    def inline(self, nodes: Sequence[SyntaxTreeNode], paragraph: Paragraph, look: Look = Look()) -> None:
         """The words of a block into its paragraph."""
         for node in nodes:
             if node.type == "inline":
@@ -222,9 +227,12 @@ class Writer:
             if re.match(r"[a-z]+:", path, re.I):
                 raise Refused(f"picture {path[:100]}: only pictures of the workspace can be shown")
             picture = image(self._root, path)
-            scale = min(1.0, self.width / (picture.width * 914400 / DPI), 0.7 * self._height / (picture.height * 914400 / DPI))
-            width = Emu(int(picture.width * 914400 / DPI * scale))
+            natural = picture.width * 914400 / DPI, picture.height * 914400 / DPI
+            scale = min(1.0, self.width / natural[0], 0.7 * self._height / natural[1])
+            width = Emu(int(natural[0] * scale))
             shape = paragraph.add_run().add_picture(picture.stream, width=width)
+            for side in "TBLR":
+                shape._inline.set(f"dist{side}", "0")  # without it some programs leave room around it
             shape._inline.docPr.set("descr", alt)
             shape._inline.docPr.set("name", f"Picture {shape._inline.docPr.id}")
             if len(list(_siblings(node))) == 1:

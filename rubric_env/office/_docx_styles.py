@@ -66,6 +66,7 @@ def complete(document: Document) -> None:
         link.font.color.rgb, link.font.underline = RGBColor(0x05, 0x63, 0xC1), True
     if "Code" not in known:
         code = styles.add_style("Code", WD_STYLE_TYPE.PARAGRAPH)
+        code.base_style = styles.default(WD_STYLE_TYPE.PARAGRAPH)
         set_font(code, CODE_FONT)
         code.font.size = Pt(9.5)
         code.paragraph_format.space_after = Pt(0)
@@ -74,12 +75,14 @@ def complete(document: Document) -> None:
         shade(code.element.get_or_add_pPr(), CODE_FILL)
     if "Block Quote" not in known:
         quote = styles.add_style("Block Quote", WD_STYLE_TYPE.PARAGRAPH)
+        quote.base_style = styles.default(WD_STYLE_TYPE.PARAGRAPH)
         quote.font.italic, quote.font.color.rgb = True, GREY
         quote.paragraph_format.left_indent = Cm(0.8)
         frame(quote.element.get_or_add_pPr(), {"left": INK})
     for level, size, before, after in _HEADINGS:
         if f"Heading {level}" not in known:
             style = styles.add_style(f"Heading {level}", WD_STYLE_TYPE.PARAGRAPH, builtin=True)
+            style.base_style = styles.default(WD_STYLE_TYPE.PARAGRAPH)
             style.font.size, style.font.bold = Pt(size), True
             style.paragraph_format.space_before, style.paragraph_format.space_after = Pt(before), Pt(after)
             style.paragraph_format.keep_with_next = True
@@ -100,7 +103,7 @@ def shade(properties: Any, fill: str) -> None:
     element.set(qn("w:val"), "clear")
     element.set(qn("w:color"), "auto")
     element.set(qn("w:fill"), fill)
-    _put(properties, element)
+    properties.insert_element_before(element, *_AFTER_SHADE)
 
 
 def frame(properties: Any, sides: dict[str, object]) -> None:
@@ -114,22 +117,13 @@ def frame(properties: Any, sides: dict[str, object]) -> None:
             for name, value in (("val", "single"), ("sz", "12"), ("space", "6"), ("color", str(sides[side]))):
                 line.set(qn(f"w:{name}"), value)
             borders.append(line)
-    _put(properties, borders)
+    properties.insert_element_before(borders, "w:shd", *_AFTER_SHADE)
 
 
-_ORDER = (
-    "pStyle keepNext keepLines pageBreakBefore framePr widowControl numPr suppressLineNumbers pBdr shd tabs "
-    "suppressAutoHyphens kinsoku wordWrap overflowPunct topLinePunct autoSpaceDE autoSpaceDN bidi adjustRightInd "
-    "snapToGrid spacing ind contextualSpacing mirrorIndents suppressOverlap jc textDirection textAlignment "
-    "textboxTightWrap outlineLvl divId cnfStyle rPr sectPr pPrChange"
-).split()
-"""Children of `w:pPr` as the schema wants them; in `w:tcPr` the shade comes last here."""
-
-
-def _put(properties: Any, element: Any) -> None:
-    rank = {qn(f"w:{name}"): place for place, name in enumerate(_ORDER)}
-    later = [child for child in properties if rank.get(child.tag, -1) > rank[element.tag]]
-    if later:
-        later[0].addprevious(element)
-    else:
-        properties.append(element)
+# In `w:pPr`, whose children have an order; in `w:tcPr` of a new cell the shade may come last.
+_AFTER_SHADE = (
+    *("w:tabs", "w:suppressAutoHyphens", "w:kinsoku", "w:wordWrap", "w:overflowPunct", "w:topLinePunct"),
+    *("w:autoSpaceDE", "w:autoSpaceDN", "w:bidi", "w:adjustRightInd", "w:snapToGrid", "w:spacing", "w:ind"),
+    *("w:contextualSpacing", "w:mirrorIndents", "w:suppressOverlap", "w:jc", "w:textDirection", "w:textAlignment"),
+    *("w:textboxTightWrap", "w:outlineLvl", "w:divId", "w:cnfStyle", "w:rPr", "w:sectPr", "w:pPrChange"),
+)

@@ -61,7 +61,7 @@ def _widths(texts: Sequence[Sequence[str]], room: int) -> list[int]:
     for column in zip(*texts, strict=True):
         longest = max(min(_LONG, _letters(text)) for text in column)
         word = max((_letters(word) for text in column for word in text.split()), default=1)
-        wanted.append(max(longest, min(word, 24), 4) + 2)
+        wanted.append(max(longest, min(word, 24) * 5 // 4, 4) + 3)
     total = sum(wanted)
     return [room * one // total for one in wanted]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import re
-from pathlib import Path
 from typing import Any
 
 from rubric_env.evidence._worker import MEMORY, serve

@@ -2,7 +2,7 @@
 
 from rubric_env.rubric._criterion import Criterion, judge_row
 from rubric_env.rubric._lint import JUDGE_INSTRUCTION_FILES, TASK_FILES, Finding, lint, lint_instance
-from rubric_env.rubric._source import Problem, RubricError, read_text
+from rubric_env.rubric._source import Problem, RubricError, decode_text, read_text
 from rubric_env.rubric._spec import RubricSpec
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "Problem",
     "RubricError",
     "RubricSpec",
+    "decode_text",
     "judge_row",
     "lint",
     "lint_instance",

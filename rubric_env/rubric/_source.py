@@ -58,7 +58,11 @@ class Source:
 
 def read_text(path: str | Path) -> tuple[str, str]:
     """A text file and a warning, "" if there is none: UTF-8, else GB18030, else Latin-1 (SPEC 4). Raises OSError."""
-    data = Path(path).read_bytes()
+    return decode_text(Path(path).read_bytes(), path)
+
+
+def decode_text(data: bytes, path: str | Path) -> tuple[str, str]:
+    """The same for bytes that were read; `path` is for the warning."""
     try:
         return data.decode("utf-8-sig"), ""
     except UnicodeDecodeError:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO, Literal
+from typing import IO, Literal
 
 from rubric_env.sandbox._inside import CHUNK, DEPTH, END, FACT, FILE, FOLDER, NAME_BYTES, RECORD, SAME, Item
 from rubric_env.sandbox._limits import MIB, Limits
@@ -40,7 +39,7 @@ class Change:
 
 @dataclass
 class Returned:
-    """What came out: facts by name, and every entry of the folder. Contents of new ones are in a folder of their own."""
+    """What came out: facts by name, and every entry of the folder. New files' contents are elsewhere."""
 
     facts: dict[str, list[bytes]] = field(default_factory=dict)
     items: dict[bytes, Item] = field(default_factory=dict)
@@ -53,27 +52,30 @@ def folder_items(folder: Path, limits: Limits) -> dict[bytes, Item]:
     """
     items: dict[bytes, Item] = {}
     total = 0
-    for item in _walk(os.fsencode(folder), b"", DEPTH):
+    counts = {FILE: 0, FOLDER: 0}
+    for item in _walk(folder, "", DEPTH):
         items[item.name] = item
         total += -(-item.size // PAGE) * PAGE
-        if len(items) > limits.files:
-            raise TooMuch(f"more than {limits.files} files and folders")
+        counts[item.kind] += 1
+        if counts[item.kind] > limits.files:
+            raise TooMuch(f"more than {limits.files} {'files' if item.kind == FILE else 'folders'}")
         if total > limits.disk:
             raise TooMuch(f"more than {limits.disk // MIB} MiB")
     return items
 
 
-def _walk(root: bytes, folder: bytes, deeper: int) -> Iterator[Item]:
-    with os.scandir(os.path.join(root, folder)) as entries:
+def _walk(root: Path, folder: str, deeper: int) -> Iterator[Item]:
+    with os.scandir(root / folder) as entries:
         found = sorted(entries, key=lambda entry: entry.name)
     for entry in found:
-        name = os.path.join(folder, entry.name)
+        path = folder + entry.name
+        name = os.fsencode(path)
         if len(name) > NAME_BYTES:
             continue
         if entry.is_dir(follow_symlinks=False):
             if deeper:
                 yield Item(FOLDER, name, 0)
-                yield from _walk(root, name, deeper - 1)
+                yield from _walk(root, f"{path}/", deeper - 1)
         elif entry.is_file(follow_symlinks=False):
             yield Item(FILE, name, entry.stat(follow_symlinks=False).st_size)
 
@@ -84,8 +86,8 @@ def send_items(write: Callable[[bytes], object], folder: Path, items: Mapping[by
         write(RECORD.pack(kind, len(name), size) + name)
         if kind != FILE:
             continue
-        handle = os.open(os.path.join(os.fsencode(folder), name), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        with open(handle, "rb") as file:
+        handle = os.open(folder / os.fsdecode(name), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with os.fdopen(handle, "rb") as file:
             left = size
             while left:
                 data = file.read(min(left, CHUNK))
@@ -95,8 +97,8 @@ def send_items(write: Callable[[bytes], object], folder: Path, items: Mapping[by
                 left -= len(data)
 
 
-def receive(stream: BinaryIO, sent: Mapping[bytes, Item], stage: Path, limits: Limits) -> Returned:
-    """Read all records up to the last; files are written below `stage`. Raises BrokenStream, and OSError of the host."""
+def receive(stream: IO[bytes], sent: Mapping[bytes, Item], stage: Path, limits: Limits) -> Returned:
+    """Read all records up to the last; files go below `stage`. Raises BrokenStream, and OSError of the host."""
     returned = Returned()
     facts = room = 0
     while True:
@@ -120,18 +122,18 @@ def receive(stream: BinaryIO, sent: Mapping[bytes, Item], stage: Path, limits: L
         if parent and (parent not in returned.items or returned.items[parent].kind != FOLDER):
             raise BrokenStream("a file without its folder")
         returned.items[name] = Item(kind, name, size)
-        if len(returned.items) > limits.files:
+        if len(returned.items) > 2 * limits.files:
             raise BrokenStream("too many files")
-        target = os.path.join(os.fsencode(stage), name)
+        target = stage / os.fsdecode(name)
         if kind == FOLDER and not size:
-            os.mkdir(target)
+            target.mkdir()
         elif kind == SAME and not size and name in sent and sent[name].kind == FILE:
-            pass
+            room += sent[name].size
         elif kind == FILE:
             room += size
             if room > limits.disk:
                 raise BrokenStream("too many bytes")
-            with open(target, "xb") as file:
+            with target.open("xb") as file:
                 for data in _chunks(stream, size):
                     file.write(data)
         else:
@@ -150,11 +152,11 @@ def _check_name(name: bytes) -> None:
         raise BrokenStream("a long name")
 
 
-def _exactly(stream: BinaryIO, size: int) -> bytes:
+def _exactly(stream: IO[bytes], size: int) -> bytes:
     return b"".join(_chunks(stream, size))
 
 
-def _chunks(stream: BinaryIO, size: int) -> Iterator[bytes]:
+def _chunks(stream: IO[bytes], size: int) -> Iterator[bytes]:
     while size:
         data = stream.read(min(size, CHUNK))
         if not data:
@@ -170,7 +172,7 @@ def apply(folder: Path, sent: Mapping[bytes, Item], returned: Returned, stage: P
     """
     changes: list[Change] = []
     blocked: list[str] = []
-    for name, item in reversed(sent.items()):  # What is in a folder comes after it.
+    for name, item in reversed(list(sent.items())):  # What is in a folder comes after it.
         now = returned.items.get(name)
         if now is not None and (now.kind == FOLDER) == (item.kind == FOLDER):
             continue
@@ -191,7 +193,7 @@ def apply(folder: Path, sent: Mapping[bytes, Item], returned: Returned, stage: P
             (folder / text).mkdir(exist_ok=True)
         else:
             known = name in sent and sent[name].kind == FILE
-            os.replace(stage / text, folder / text)
+            (stage / text).replace(folder / text)
             changes.append(Change("changed" if known else "new", text, item.size))
     return sorted(changes, key=lambda change: change.name), blocked
 
@@ -209,7 +211,3 @@ def _free(folder: Path, name: str, kind: bytes) -> bool:
     except FileNotFoundError:
         return True
     return stat.S_ISDIR(mode) if kind == FOLDER else stat.S_ISREG(mode)
-
-
-def remove(stage: Path) -> None:
-    shutil.rmtree(stage, ignore_errors=True)

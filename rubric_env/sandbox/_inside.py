@@ -7,6 +7,8 @@ out; but the program can neither kill process 1 of its namespace nor look into i
 Both directions are records: a kind, the lengths of a name and of data, the name, the data.
 """
 
+# ruff: noqa: PTH101, PTH102, PTH123, PTH208
+
 from __future__ import annotations
 
 import ctypes
@@ -26,6 +28,7 @@ RECORD = struct.Struct(">cHQ")
 FACT, FILE, FOLDER, SAME, END = b"f", b"F", b"D", b"S", b"."
 """SAME is a file that is as it was handed in."""
 
+STARTED = b"started"
 WORK = b"/app"
 WRITABLE = ("/app", "/tmp", "/dev/shm")
 SCRIPT = "/tmp/script.py"
@@ -70,31 +73,28 @@ def write_record(write: Callable[[bytes], object], kind: bytes, name: bytes = b"
 
 
 def main() -> None:
+    with open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")  # Where the machine's memory ends, this and its children go first.
     # Else the program could open /proc/1/mem and take this process over, and with it the limits.
     ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0, 0, 0, 0)
     facts, before = _take_in(sys.stdin.buffer)
     out = os.fdopen(1, "wb", buffering=CHUNK)
-    write_record(out.write, FACT, b"started")
+    write_record(out.write, FACT, STARTED)
     out.flush()
     limits = {name: int(facts[name][0]) for name in facts if name.startswith("limit.")}
     stdout, stderr = Kept(limits["limit.kept"]), Kept(limits["limit.kept"])
-    start = time.monotonic()
     code, stopped = _run(facts, limits, stdout, stderr)
-    seconds = time.monotonic() - start
     notes: list[str] = []
     items: list[Item] = []
+    said = [("stopped", stopped)]
     try:
         items = list(_left(limits, notes, before))
     except OverflowError as over:
-        facts["over"] = [str(over).encode()]
-    for name, text in (
-        *(("note", note) for note in notes[:NOTES]),
-        *(("over", over.decode()) for over in facts.get("over", ())),
-        *([("code", str(code))] if code is not None else ()),
-        ("stopped", stopped),
-        ("seconds", f"{seconds:.3f}"),
-        ("notes", str(len(notes))),
-    ):
+        said.append(("over", str(over)))
+    said += [("notes", str(len(notes))), *(("note", note) for note in notes[:NOTES])]
+    if code is not None:
+        said.append(("code", str(code)))
+    for name, text in said:
         write_record(out.write, FACT, name.encode(), text.encode())
     for name, kept in (("stdout", stdout), ("stderr", stderr)):
         write_record(out.write, FACT, f"{name}.head".encode(), kept.head)
@@ -132,9 +132,7 @@ def _take_in(stream: BinaryIO) -> tuple[dict[str, list[bytes]], dict[bytes, tupl
             written[name] = (size, digest.digest())
 
 
-def _run(
-    facts: dict[str, list[bytes]], limits: dict[str, int], stdout: Kept, stderr: Kept
-) -> tuple[int | None, str]:
+def _run(facts: dict[str, list[bytes]], limits: dict[str, int], stdout: Kept, stderr: Kept) -> tuple[int | None, str]:
     """The exit code, unless it was stopped; and what it was stopped for. Nothing of it runs when this returns."""
     for script in facts.get("script", ()):
         with open(SCRIPT, "wb") as file:
@@ -176,8 +174,6 @@ def _become(argv: list[bytes], limits: dict[str, int], stdout: int, stderr: int)
         os.dup2(stdout, 1)
         os.dup2(stderr, 2)
         os.closerange(3, 4096)
-        with open("/proc/self/oom_score_adj", "w") as file:
-            file.write("1000")  # Where the machine's memory ends, this goes first.
         for name, value in limits.items():
             kind = getattr(resource, name.removeprefix("limit."), None)
             if kind is not None:
@@ -185,8 +181,8 @@ def _become(argv: list[bytes], limits: dict[str, int], stdout: int, stderr: int)
                 resource.setrlimit(kind, (value, value + 1 if kind == resource.RLIMIT_CPU else value))
         os.chdir(WORK)
         os.execvp(argv[0], argv)
-    except OSError as error:
-        os.write(2, f"{os.fsdecode(argv[0])}: {error.strerror}\n".encode("utf-8", "replace"))
+    except Exception as error:
+        os.write(2, f"{os.fsdecode(argv[0])} does not start: {error}\n".encode("utf-8", "replace"))
     finally:
         os._exit(127)
 
@@ -253,11 +249,12 @@ def _used() -> int:
 
 def _left(limits: dict[str, int], notes: list[str], before: dict[bytes, tuple[int, bytes]]) -> Iterator[Item]:
     """What is in the folder now and may go back. Raises OverflowError when it is too much."""
-    count = total = 0
+    most, total = limits["limit.files"], 0
+    counts = {True: 0, False: 0}
     folders = [(b"", 0)]
     while folders:
         folder, depth = folders.pop()
-        for name, status in _entries(folder, limits["limit.files"]):
+        for name, status in _entries(folder, 2 * most):
             shown = name.decode("utf-8", "backslashreplace")
             if not _plain(name) and name not in before:
                 notes.append(f"{shown!r}: not a name that can be kept")
@@ -269,31 +266,29 @@ def _left(limits: dict[str, int], notes: list[str], before: dict[bytes, tuple[in
             if not regular and depth == DEPTH:
                 notes.append(f"{shown}: too deep, not kept")
                 continue
-            count += 1
-            if count > limits["limit.files"]:
-                raise OverflowError(f"more than {limits['limit.files']} files and folders")
+            counts[regular] += 1
+            if counts[regular] > most:
+                raise OverflowError(f"more than {most} {'files' if regular else 'folders'}")
             if not regular:
                 folders.append((name, depth + 1))
                 yield Item(FOLDER, name, 0)
                 continue
+            total += status.st_size  # Holes take no room in a tmpfs, but would on the host.
+            if total > limits["limit.disk"]:
+                raise OverflowError(f"more than {limits['limit.disk'] >> 20} MiB")
             known = before.get(name)
             same = known is not None and known[0] == status.st_size and known[1] == _digest(name)
-            if not same:
-                total += status.st_size
-                # A file of the host can be larger than those that the program may write.
-                if total > limits["limit.disk"]:
-                    raise OverflowError(f"more than {limits['limit.disk'] >> 20} MiB")
             yield Item(SAME if same else FILE, name, 0 if same else status.st_size)
 
 
 def _entries(folder: bytes, most: int) -> list[tuple[bytes, os.stat_result]]:
     path = WORK + b"/" + folder
     os.chmod(path, 0o700)  # The program may have closed it.
-    found = []
+    found: list[tuple[bytes, os.stat_result]] = []
     with os.scandir(path) as entries:
         for entry in entries:
             if len(found) == most:
-                raise OverflowError(f"more than {most} files and folders")
+                raise OverflowError(f"more than {most} entries in one folder")
             found.append((entry.name, entry.stat(follow_symlinks=False)))
     return sorted((folder + b"/" + name if folder else name, status) for name, status in found)
 

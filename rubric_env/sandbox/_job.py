@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
-import struct
 import subprocess
 import tempfile
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import IO, BinaryIO
 
-from rubric_env.sandbox import _inside
-from rubric_env.sandbox._files import BrokenStream, Change, Returned, TooMuch, apply, folder_items, receive, remove, send_items
-from rubric_env.sandbox._inside import END, FACT, SCRIPT, write_record
+from rubric_env.sandbox._files import BrokenStream, Change, Returned, TooMuch, apply, folder_items, receive, send_items
+from rubric_env.sandbox._inside import END, FACT, RECORD, SCRIPT, STARTED, Item, write_record
 from rubric_env.sandbox._limits import MIB, Limits
 
 GRACE_SECONDS = 60.0
 """Beyond the program's own time, for a sandbox to begin, to take files in and to give them back."""
 
-_STARTED = struct.pack(">cHQ", FACT, 7, 0) + b"started"
-_ERROR_BYTES = 4000
+NOTE_BYTES = 2000
+
+_STARTED = RECORD.pack(FACT, len(STARTED), 0) + STARTED
+
+Start = Callable[[Limits, int], subprocess.Popen[bytes]]
+"""Begins a sandbox in which process 1 waits for records; the second argument is where its errors go."""
 
 
 class SandboxFailure(Exception):
@@ -46,12 +50,6 @@ class Finished:
     notes: tuple[str, ...] = ()
     """What it left that was not taken back, and why."""
     seconds: float = 0.0
-
-
-class Start(Protocol):
-    """Begins a sandbox that runs process 1."""
-
-    def __call__(self, limits: Limits, **pipes: int) -> subprocess.Popen[bytes]: ...
 
 
 class Job:
@@ -81,25 +79,138 @@ class Job:
             items = folder_items(self._folder, self._limits)
             stage = Path(tempfile.mkdtemp(prefix=".sandbox-", dir=self._folder.parent))
         except TooMuch as much:
-            return Finished(None, "", "", f"nothing ran: the workspace holds {much}, which is all that a run may take")
+            return Finished(
+                None, "", "", stopped=f"nothing ran: the folder holds {much}, the most that can be taken in"
+            )
         except OSError as error:
-            raise SandboxFailure(f"the workspace cannot be read: {error}") from error
+            raise SandboxFailure(f"the folder cannot be handed to the sandbox: {error}") from error
         watchdog = threading.Timer(self._limits.seconds + GRACE_SECONDS, self.stop)
         watchdog.daemon = True
+        watchdog.start()
         try:
-            with tempfile.TemporaryFile() as errors:
-                process = self._begin(errors.fileno())
-                watchdog.start()
+            with tempfile.TemporaryFile() as errors, self._begin(errors.fileno()) as process:
                 try:
-                    return self._talk(process, items, stage, errors.fileno())
+                    return self._talk(process, items, stage, errors)
                 finally:
                     self.stop()
-                    for pipe in (process.stdin, process.stdout):
-                        if pipe is not None and not pipe.closed:
-                            _close(pipe)
-                    process.wait()
         except OSError as error:
             raise SandboxFailure(f"the sandbox broke: {error}") from error
         finally:
             watchdog.cancel()
-            remove(stage)
+            shutil.rmtree(stage, ignore_errors=True)
+
+    def _begin(self, errors: int) -> subprocess.Popen[bytes]:
+        with self._lock:
+            if self._ended:
+                raise SandboxFailure("stopped before it began")
+            self._process = self._start(self._limits, errors)
+            return self._process
+
+    def _talk(
+        self, process: subprocess.Popen[bytes], items: dict[bytes, Item], stage: Path, errors: BinaryIO
+    ) -> Finished:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            self._send(process.stdin, items)
+            began = process.stdout.read(len(_STARTED)) == _STARTED
+        except BrokenPipeError:
+            began = False
+        if not began:
+            self.stop()
+            process.wait()
+            raise SandboxFailure(f"the sandbox does not begin: {_last_line(errors)}")
+        start = time.monotonic()
+        try:
+            returned = receive(process.stdout, items, stage, self._limits)
+            finished = _finished(returned, self._limits, time.monotonic() - start)
+        except BrokenStream as broken:
+            # It had begun, so that this is what comes of the program: it had all the machine's time and memory.
+            return Finished(None, "", "", stopped=f"stopped: the sandbox ended ({broken}); no file was taken back")
+        if "over" in returned.facts:
+            return finished
+        with self._lock:
+            if self._ended:
+                return finished
+            changes, blocked = apply(self._folder, items, returned, stage)
+        notes = (*finished.notes, *(f"{name}: a link of the folder is there, not kept" for name in blocked))
+        return replace(finished, changes=tuple(changes), notes=notes)
+
+    def _send(self, pipe: IO[bytes], items: dict[bytes, Item]) -> None:
+        limits = self._limits
+        numbers = {
+            "RLIMIT_AS": limits.address_space,
+            "RLIMIT_CORE": 0,
+            "RLIMIT_CPU": limits.cpu_seconds,
+            "RLIMIT_FSIZE": limits.file_size,
+            "RLIMIT_NOFILE": limits.open_files,
+            "RLIMIT_NPROC": limits.processes,
+            "milliseconds": int(limits.seconds * 1000),
+            "memory": limits.memory,
+            "files": limits.files,
+            "disk": limits.disk,
+            "kept": 2 * limits.output,
+        }
+        for name, number in numbers.items():
+            write_record(pipe.write, FACT, f"limit.{name}".encode(), b"%d" % number)
+        for word in self._command:
+            write_record(pipe.write, FACT, b"argv", word.encode("utf-8", "surrogateescape"))
+        if self._script is not None:
+            write_record(pipe.write, FACT, b"script", self._script.encode("utf-8", "replace"))
+        send_items(pipe.write, self._folder, items)
+        write_record(pipe.write, END)
+        pipe.close()
+
+
+def _finished(returned: Returned, limits: Limits, seconds: float) -> Finished:
+    """Raises BrokenStream."""
+    facts = {name: values[0] for name, values in returned.facts.items()}
+    try:
+        code = int(facts["code"]) if "code" in facts else None
+        output, errors = (
+            _text(facts[f"{name}.head"], facts[f"{name}.tail"], int(facts[f"{name}.size"]), limits.output)
+            for name in ("stdout", "stderr")
+        )
+        reason = facts["stopped"].decode()
+        notes = [_shown(note) for note in returned.facts.get("note", ())]
+        more = int(facts["notes"]) - len(notes)
+    except (KeyError, ValueError):
+        raise BrokenStream("what it says cannot be read") from None
+    stopped = {
+        "": "",
+        "time": f"stopped after {limits.seconds:g} s",
+        "memory": f"stopped at more than {limits.memory // MIB} MiB of memory, files included",
+    }.get(reason, "stopped")
+    if code == -signal.SIGXCPU:
+        code, stopped = None, f"stopped after {limits.cpu_seconds} s of processor time"
+    if more > 0:
+        notes.append(f"and {more} more")
+    if "over" in facts:
+        notes.insert(0, f"no file was taken back: the folder holds {_shown(facts['over'])}")
+    return Finished(code, output, errors, stopped, notes=tuple(notes), seconds=seconds)
+
+
+def _shown(note: bytes) -> str:
+    return "".join(letter if letter.isprintable() else "?" for letter in note[:NOTE_BYTES].decode("utf-8", "replace"))
+
+
+def _text(head: bytes, tail: bytes, size: int, room: int) -> str:
+    """All of a stream, or its first and last characters."""
+    whole = (head + tail).decode("utf-8", "replace")
+    if size <= len(head) + len(tail) and len(whole) <= room:
+        return whole
+    first, last = (whole, whole) if size <= len(head) + len(tail) else (_letters(head), _letters(tail))
+    first, last = first[: room // 2], last[-(room // 2) :]
+    left_out = size - len(first.encode()) - len(last.encode())
+    return f"{first}\n… {max(left_out, 0)} bytes left out …\n{last}"
+
+
+def _letters(data: bytes) -> str:
+    # A letter that the cut went through is left out.
+    return data.decode("utf-8", "ignore")
+
+
+def _last_line(errors: BinaryIO) -> str:
+    errors.seek(max(0, errors.seek(0, os.SEEK_END) - NOTE_BYTES))
+    lines = errors.read().decode("utf-8", "replace").split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "it says nothing")

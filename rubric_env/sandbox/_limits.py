@@ -26,11 +26,11 @@ class Limits:
     file_size: int = 64 * MIB
     """Bytes of one file that the program writes."""
     disk: int = 256 * MIB
-    """Bytes of the folder that it works in, the files put there before included."""
+    """Bytes of the folder that it works in, those of the files put there before included."""
     scratch: int = 128 * MIB
     """Bytes of /tmp, and as many of /dev/shm."""
     files: int = 1000
-    """Files and folders that go in, and that come back."""
+    """Files that go in, and that come back; and as many folders."""
     output: int = 16_000
     """Characters of stdout that are kept, and of stderr: the first and the last ones."""
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -34,6 +34,14 @@ def judge(endpoint: Endpoint) -> Endpoint:
         endpoint.rule(lambda call, word=word: f"reply {word}" in call.text, Scenario(word, content=verdicts(hits)))
     endpoint.rule(lambda call: "reply LOST" in call.text, "401")
     return endpoint
+
+
+@pytest.fixture
+def policy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Endpoint]:
+    """The policy's endpoint, which wants the key that POLICY_KEY names."""
+    monkeypatch.setenv("POLICY_KEY", "any")
+    with Endpoint() as server:
+        yield server
 
 
 @pytest.fixture

@@ -1,110 +1,110 @@
-"""The command itself, its env server with two workers, and a resumed run, against endpoints on loopback."""
+"""SPEC 9 through the command itself: every kind of environment, failures with `--max-retries`, and a resumed run."""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from collections.abc import Iterator
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.classic.test_workspace_env import FACT, say, scripted, write
+from tests.classic.vf_eval import case_of, plays, says, uses, vf_eval
 from tests.servers.endpoint import Endpoint
 
-MODULE = """
-from pathlib import Path
-
-from rubric_env.classic import Family, build_environment
-
-TINY = Family("tiny-env", Path("none-ships"), tools=("list_files", "read_file", "write_file"))
-
-def load_environment(instances, **arguments):
-    return build_environment(TINY, instances, **arguments)
-"""
-CASES = {
-    "delivers": [write("output/memo.md"), say("Done.")],
-    "says-nothing": [say("")],
-    "delivers-and-says-nothing": [write("output/memo.md"), say("")],
-    "answers": [say(FACT)],
-}
-REWARDS = {"delivers": 1.0, "says-nothing": 0.0, "delivers-and-says-nothing": 1.0, "answers": 1.0}
-FIGURES = """
-import json, os
-def keep(figures, step):
-    with open(os.environ["FIGURES"], "a") as file:
-        file.write(json.dumps([os.getpid(), step, figures]) + "\\n")
-"""
+KINDS = {"single-turn": 1, "multi-turn": 2, "tools": 2, "stateful-tools": 2}
+"""Turns that a rollout of each takes."""
 
 
-@pytest.fixture
-def policy(tmp_path: Path) -> Iterator[Endpoint]:
-    with Endpoint() as server:
-        for case, turns in CASES.items():
-            tests = tmp_path / "instances" / case / "tests"
-            tests.mkdir(parents=True)
-            (tests.parent / "instruction.md").write_text(f"Case {case}. Write output/memo.md, which states the total.")
-            (tests / "rubric.json").write_text('[{"description": "States that the total is 42 euros", "weight": 1}]')
-            (tests / "judge_instruction.md").write_text("Judge.")
-            scripted(server, case, turns)
-        yield server
+def good_then_bad(policy: Endpoint, kind: str, when: str) -> None:
+    """Of two rollouts one is judged 1.0 and the other 0.0."""
+    for quality, times in (("GOOD", 1), ("BAD", None)):
+        turns = {
+            "single-turn": [says(f"reply {quality}")],
+            "multi-turn": [says("Let me see."), says(f"reply {quality}")],
+            "tools": [uses("look_up", {"key": "total"}), says(f"reply {quality}")],
+            "stateful-tools": [uses("deliver", {"text": f"reply {quality}"}), says("Done.")],
+        }
+        plays(policy, *turns[kind], when=when, times=times)
 
 
-def vf_eval(folder: Path, policy: Endpoint, judge: Endpoint, *options: str) -> list[dict[str, Any]]:
-    """The rows that the command saved."""
-    (folder / "tiny_env.py").write_text(MODULE)
-    (folder / "figures.py").write_text(FIGURES)
-    (folder / "scratch").mkdir(exist_ok=True)
-    hidden = ("JUDGE_", "OPENAI_", "PRIME_")
-    environment = {
-        **{name: value for name, value in os.environ.items() if not name.startswith(hidden)},
-        **{"JUDGE_API_KEY": "key", "JUDGE_BASE_URL": judge.base_url, "JUDGE_MODEL": "judge", "POLICY_KEY": "key"},
-        **{"PYTHONPATH": str(folder), "FIGURES": str(folder / "figures.jsonl"), "NO_PROXY": "127.0.0.1"},
-        **{"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "JUDGE_JOURNAL": str(folder / "journal.sqlite")},
-        **{"JUDGE_REUSE": "always", "TMPDIR": str(folder / "scratch")},
-    }
-    arguments = {"instances": str(folder / "instances"), "judge": {"log": "figures:keep"}}
-    command = [
-        *(str(Path(sys.executable).parent / "vf-eval"), "tiny-env", "-m", "policy", "-b", policy.base_url),
-        *("-k", "POLICY_KEY", "-n", "4", "-r", "2", "-d", "-s", "-C", "judge_result,advantage"),
-        *("-a", json.dumps(arguments), "-o", str(folder / "out"), *options),
-    ]
-    done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, timeout=240)
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-    (results,) = (folder / "out").rglob("results.jsonl")
-    return [json.loads(line) for line in results.read_text("utf-8").splitlines()]
-
-
-def case_of(row: dict[str, Any]) -> str:
-    return next(str(m["content"]) for m in row["prompt"] if m["role"] == "user").split()[1].rstrip(".")
-
-
-def test_vf_eval_with_two_workers_and_its_resumed_run(tmp_path: Path, policy: Endpoint, endpoint: Endpoint) -> None:
-    rows = vf_eval(tmp_path, policy, endpoint, "-w", "2")
-    assert len(rows) == 8
-    for row in rows:
-        assert (row["error"], row["judge_scored"], row["reward"]) == (None, 1.0, REWARDS[case_of(row)])
-        assert row["metrics"]["workspace_files"] == float("delivers" in case_of(row))
-        assert row["advantage"] == row["judge_advantage"] == 0.0
-        assert row["judge_flat_group"] == 1.0
+@pytest.mark.parametrize(
+    "options", [("-w", "2"), ("--disable-env-server", "-i")], ids=["groups-in-two-workers", "one-by-one-in-the-process"]
+)
+def test_each_kind_of_environment_gets_reward_metrics_advantage_and_steps(
+    policy: Endpoint, judge: Endpoint, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    for kind in KINDS:
+        good_then_bad(policy, kind, f"Case {kind}.")
+    run = vf_eval(
+        tmp_path, "every-kind", {"cases": {k: {"kind": k} for k in KINDS}}, policy, judge, "-r", "2", *options
+    )
+    assert Counter((case_of(row), row["reward"]) for row in run.rows) == {(k, r): 1 for k in KINDS for r in (1.0, 0.0)}
+    for row in run.rows:
+        kind = case_of(row)
+        advantage = 0.0 if "-i" in options else row["reward"] - 0.5
+        assert row["error"] is None
+        assert row["advantage"] == row["metrics"]["judge_advantage"] == advantage
+        assert [(s["reward"], s["advantage"]) for s in row["trajectory"]] == [(row["reward"], advantage)] * KINDS[kind]
+        assert row["metrics"]["judge_scored"] == row["metrics"]["judge_coverage"] == row["judge_scored"] == 1.0
+        assert row["metrics"]["judge_input_tokens"] > 0
         assert row["judge_result"]["task_score"] == row["reward"]
-    assert {case_of(row) for row in rows if row["delivery_missing"]} == {"says-nothing"}
-    (metadata,) = (tmp_path / "out").rglob("metadata.json")
-    assert json.loads(metadata.read_text("utf-8"))["avg_reward"] == 0.75
-    logged = [json.loads(line) for line in (tmp_path / "figures.jsonl").read_text("utf-8").splitlines()]
-    assert sum(figures["tiny-env/rollouts"] for _, _, figures in logged) == 8.0
-    logs = [path.read_text("utf-8") for path in (tmp_path / "out").rglob("env_worker_*.log")]
-    assert len(logs) == 2
-    assert "rubric judge: mean reward over" in "".join(logs)
-    assert len({pid for pid, _, _ in logged}) == 2
-    assert list((tmp_path / "scratch").glob("workspace-*")) == []
+        files = ["output/memo.md"] if kind == "stateful-tools" else []
+        assert row["judge_result"]["details"]["delivery"]["files"] == files
+        assert row["metrics"]["delivery_from_chat"] == float(not files)
+    assert run.metadata["avg_reward"] == 0.5
+    assert run.metadata["avg_metrics"]["judge_scored"] == 1.0
+    assert run.said.count("scored rollouts 0.5000; unscored 0") >= len(KINDS) or "-w" in options
+    assert "judge-secret" not in run.said + run.results.read_text("utf-8")
 
-    (results,) = (tmp_path / "out").rglob("results.jsonl")
-    results.write_text("".join(results.read_text("utf-8").splitlines(keepends=True)[:5]), "utf-8")
-    again = vf_eval(tmp_path, policy, endpoint, "--disable-env-server", "--resume", str(results.parent))
-    assert sorted((case_of(row), row["reward"]) for row in again) == sorted(
-        (case_of(row), row["reward"]) for row in rows
+
+CASES: dict[str, Any] = {
+    "mixed": {"kind": "single-turn"},
+    "lost": {"kind": "single-turn"},
+    "flaky": {"kind": "single-turn", "settings": {"on_unscored": "regenerate", "reuse": "off", "concurrency": 1}},
+    "dies": {"kind": "dies"},
+}
+
+
+def test_failures_are_marked_or_made_again_and_a_resumed_run_makes_what_is_missing(
+    policy: Endpoint, judge: Endpoint, tmp_path: Path
+) -> None:
+    good_then_bad(policy, "single-turn", "Case mixed.")
+    plays(policy, says("reply LOST"), when="Case lost.")
+    plays(policy, says("reply FLAKY"), when="Case flaky.")
+    judge.rule(lambda call: "reply FLAKY" in call.text, "500", times=1)
+    options = ("-r", "2", "--max-retries", "1", "--disable-env-server")
+    run = vf_eval(tmp_path, "every-kind", {"cases": CASES}, policy, judge, *options)
+
+    found = {name: [row for row in run.rows if case_of(row) == name] for name in CASES}
+    assert {name: sorted(row["reward"] for row in rows) for name, rows in found.items()} == {
+        **{"mixed": [0.0, 1.0], "flaky": [1.0, 1.0]},
+        **{"lost": [0.0, 0.0], "dies": [0.0, 0.0]},
+    }
+    asked = Counter(call.texts[-1].split()[1] for call in policy.calls)
+    assert asked == {"mixed.": 2, "lost.": 2, "flaky.": 4}, "a group is made again where that was asked for"
+    for name, error in (("lost", "HarborJudgeError"), ("dies", "the sandbox died")):
+        for row in found[name]:
+            assert error in str(row["error"])
+            assert (row["judge_scored"], row["advantage"], row["judge_advantage"]) == (0.0, 0.0, 0.0)
+    assert {row["judge_result"]["exit_code"] for row in found["lost"]} == {"judge:api_error"}
+    assert {row["error"] for name in ("mixed", "flaky") for row in found[name]} == {None}
+
+    average = run.metadata["avg_metrics"]
+    assert run.metadata["avg_error"] == 0.5
+    assert run.metadata["avg_reward"] / average["judge_scored"] == pytest.approx(0.75), "the mean over scored rollouts"
+    for line in ("0.5000; unscored 0", "unscored 2 (2 auth), which vf-eval averages as 0", "2 failed before judging"):
+        assert line in run.said
+
+    [cut] = [row for row in found["mixed"] if row["reward"] == 0.0]
+    kept = [line for line, row in zip(run.results.read_text("utf-8").splitlines(), run.rows, strict=True) if row != cut]
+    run.results.write_text("".join(f"{line}\n" for line in kept), "utf-8")
+    before = (len(policy.calls), len(judge.calls))
+    again = vf_eval(
+        tmp_path, "every-kind", {"cases": CASES}, policy, judge, *options, "--resume", str(run.results.parent)
+    )
+    assert (len(policy.calls), len(judge.calls)) == (before[0] + 1, before[1] + 1)
+    [made] = [row for row in again.rows if case_of(row) == "mixed" and row["reward"] == 0.0]
+    assert (made["error"], made["judge_scored"], made["advantage"]) == (None, 1.0, 0.0), "a group of one"
+    assert sorted(map(str, (row for row in again.rows if row != made))) == sorted(
+        map(str, (row for row in run.rows if row != cut))
     )
