@@ -41,10 +41,8 @@ class Plan:
     """So many of all calls get one of `mix`, drawn with `seed`."""
     seed: int = 1
     policy: bool = False
-    """It judges nothing: asked for report n, it writes those with the numbers n * POLICY_STEP + 1 and so on."""
+    """It judges nothing: it writes a report a call, numbered as they come."""
 
-
-POLICY_STEP = 100
 
 @dataclass
 class Endpoint:
@@ -54,7 +52,7 @@ class Endpoint:
 
     def figures(self) -> dict[str, float]:
         """Since the last time: calls, those that something befell (`struck`), most in flight, connections, mean in
-        flight (`busy`, from the first call to the last one's arrival), megabytes of requests and of the messages answered,
+        flight (`busy`, from the first call to the last one's arrival), megabytes of requests and of what is answered,
         seconds from the first call to the last answer (`span_s`), CPU seconds of serving.
         """
         self._pipe.send(self._number)
@@ -173,8 +171,7 @@ class _Desk:
     def _choose(self, rollout: int, right: Sequence[Verdict]) -> Scenario:
         plan = self._plan
         if plan.policy:
-            self._reports[rollout] += 1
-            return Scenario("report", content=report(POLICY_STEP * rollout + self._reports[rollout]))
+            return Scenario("report", content=report(self._number))
         if plan.mix and self._dice.random() < plan.share:
             return self._dice.choice(plan.mix)
         question = (rollout, *(verdict.row for verdict in right))

@@ -27,12 +27,11 @@ Response:
 Answer with one line for each criterion, its two-digit number and "yes" or "no", for example "01: yes"."""
 
 
-def load_environment(judge: str, base_url: str, rows: int, examples: int, calls: int, batch: int = 0) -> Any:
-    """`judge`: "ours", "JudgeRubric" (`batch` rows a call), or "none". `calls`: at most so many at once in ours."""
-    prompts = [{"question": f"{TASK} It begins: Report no. {number}.", "answer": ""} for number in range(examples)]
+def load_environment(judge: str, base_url: str, rows: int, examples: int, batch: int, settings: dict[str, Any]) -> Any:
+    """`judge`: "ours" (under `settings`), "JudgeRubric" (`batch` rows a call), or "none"."""
+    prompts = [{"question": TASK, "answer": ""} for _ in range(examples)]
     if judge == "ours":
-        # What is ready after half a second may wait for a call as long as it likes in the others.
-        scorer: Any = HarborRubric(MODEL, base_url, "key", {"max_in_flight": calls}, rubric(rows))
+        scorer: Any = HarborRubric(MODEL, base_url, "key", settings, rubric(rows))
     elif judge == "JudgeRubric":
         scorer = judge_rubric(base_url, rows, batch)
     else:

@@ -22,5 +22,5 @@ class Report(vf.Task[vf.TaskData]):
 class Reports(vf.Taskset[Report, ReportsConfig]):
     def load(self) -> Iterator[Any]:
         for number in range(self.config.examples):
-            data = vf.TaskData(idx=number, prompt=f"{TASK} It begins: Report no. {number}.")
+            data = vf.TaskData(idx=number, prompt=TASK)
             yield Report(data, self.config.task)

@@ -21,14 +21,14 @@ class HarborJudgeInfraError(vf.InfraError):
 def forgive_policy(state: MutableMapping[str, Any]) -> bool:
     """Take from a rollout the error that its policy alone brought about; True when there was one.
 
-    An empty message and, in environments that stop on it, a tool call with broken JSON: as errors both would let a
-    policy out of being judged, and buy it a new rollout with `--max-retries`.
+    An empty message, one that no client can read and, in environments that stop on it, a tool call with broken JSON:
+    as errors they would let a policy out of being judged, and buy it a new rollout with `--max-retries`.
     """
     error = state.get("error")
     # The same class says that an endpoint sent no choices at all, which is not the policy's doing.
     empty = type(error) is vf.EmptyModelResponseError and str(error).startswith("Model returned no content")
-    # Half of a character: verifiers, from 0.2, cannot read such a message at all.
-    unreadable = isinstance(error, vf.ModelError) and "lone leading surrogate" in str(error.__cause__)
+    # Half of a character that UTF-16 writes in two: verifiers, from 0.2, cannot read such a message at all.
+    unreadable = type(error) is vf.ModelError and "hex escape" in str(error.__cause__)
     if empty or unreadable or isinstance(error, vf.ToolParseError):
         state["error"] = None
         return True

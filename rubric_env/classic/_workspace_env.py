@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -48,23 +48,26 @@ class WorkspaceEnv(vf.StatefulToolEnv):
         self._signatures[tool.__name__] = Signature(tool)
 
     async def setup_state(self, state: Any) -> Any:
-        info = read_info(state.get("info"))
         try:
-            workspace = await asyncio.to_thread(
-                Workspace.make,
-                Path(str(info["inputs"])) if info.get("inputs") else None,
-                str(info.get("output_dir") or OUTPUT),
-                corpus=Path(str(info["corpus"])) if info.get("corpus") else None,
-                parent=self._keep,
-            )
+            workspace = await asyncio.to_thread(self._make_workspace, read_info(state.get("info")))
         except OSError as error:
             raise vf.InfraError(f"workspace: {error}") from error
-        if not self._keep:
-            self._unscored.add(workspace)
         state["workspace"] = workspace
         state["submission_dir"], state["output_dir"] = str(workspace.root), workspace.output
         await super().setup_state(state)
         return state  # verifiers 0.1.14 returns nothing
+
+    def _make_workspace(self, info: Mapping[str, Any]) -> Workspace:
+        workspace = Workspace.make(
+            Path(str(info["inputs"])) if info.get("inputs") else None,
+            str(info.get("output_dir") or OUTPUT),
+            corpus=Path(str(info["corpus"])) if info.get("corpus") else None,
+            parent=self._keep,
+        )
+        if not self._keep:
+            # Here, in the thread: who waits for it may be cancelled meanwhile.
+            self._unscored.add(workspace)
+        return workspace
 
     @vf.stop(priority=101)  # before verifiers' own check, which would leave the error on the rollout
     async def ended_by_policy(self, state: Any) -> bool:

@@ -71,6 +71,12 @@ class Slide:
         if said and measured["notable"]:
             yield self._marked(Unit(f"{self.address}/layout", "; ".join(measured["notable"]), "layout facts"))
 
+    def shapes(self) -> list[Shape]:
+        """Those that its passages are of, with their addresses."""
+        shapes = list(as_read(read_shapes(self.deck, self.sheet, self._context)))
+        _address(shapes, self.address)
+        return shapes
+
     def _of(self, shape: Shape, content: Content) -> list[Unit]:
         try:
             if shape.error is not None:

@@ -1,18 +1,16 @@
 """Word, Excel and PowerPoint files made and edited from plain arguments, in worker processes with limits."""
 
-from rubric_env.office._arguments import Chart, DocxEdit, Format, PptxEdit, Sheet, Slide, XlsxEdit
-from rubric_env.office._run import OfficeError, Task, missing_library, perform
+from rubric_env.office._arguments import DocxEdit, PptxEdit, Sheet, Slide, XlsxEdit
+from rubric_env.office._run import AT_A_TIME, Made, OfficeError, perform
 
 __all__ = [
-    "Chart",
+    "AT_A_TIME",
     "DocxEdit",
-    "Format",
+    "Made",
     "OfficeError",
     "PptxEdit",
     "Sheet",
     "Slide",
-    "Task",
     "XlsxEdit",
-    "missing_library",
     "perform",
 ]

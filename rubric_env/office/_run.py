@@ -6,12 +6,10 @@ import atexit
 import errno
 import os
 import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rubric_env.evidence._workers import WorkerDied, Workers
 from rubric_env.submission import open_regular
@@ -23,8 +21,6 @@ CPU_SECONDS = 20
 """For one task; one of a hundred slides needs a tenth."""
 
 AT_A_TIME = min(2, os.cpu_count() or 1)
-
-_LIBRARIES = {"docx": "python-docx", "openpyxl": "openpyxl", "pptx": "python-pptx", "markdown_it": "markdown-it-py"}
 
 
 class OfficeError(Exception):
@@ -46,37 +42,35 @@ class Task:
     cpu_seconds: int = CPU_SECONDS
 
 
-def missing_library() -> str:
-    """The distribution that the tools lack here, empty when all are installed."""
-    return next((name for module, name in _LIBRARIES.items() if find_spec(module) is None), "")
+class Made(NamedTuple):
+    """A file, and what is said of it."""
+
+    data: bytes
+    said: str
 
 
-def perform(
-    tool: str, arguments: dict[str, Any], root: Path, file: Path, keep: Callable[[Path], object], *, edit: bool
-) -> str:
-    """Make or edit `file`, give the result to `keep` (a path that is removed afterwards), and say what was done.
+def perform(tool: str, arguments: dict[str, Any], root: Path, name: str, source: Path | None = None) -> Made:
+    """Make the file called `name`, or edit a copy of `source`. Blocks for as long as it takes.
 
-    Blocks for as long as it takes. Raises OfficeError, and OSError for what is the machine's fault.
+    Raises OfficeError, and OSError for what is the machine's fault.
     """
+    suffix = Path(name).suffix.lower()
     with tempfile.TemporaryDirectory(prefix="rubric-env-office-") as made:
-        folder = Path(made)
-        source = folder / f"source{file.suffix}"
-        target = folder / f"target{file.suffix}"
-        if edit:
-            _copy(file, source)
-        task = Task(tool, arguments, str(root), str(source) if edit else "", str(target))
+        copy, target = Path(made, f"source{suffix}"), Path(made, f"target{suffix}")
+        if source is not None:
+            _copy(source, copy)
+        task = Task(tool, arguments, str(root), str(copy) if source is not None else "", str(target))
         try:
             result = workers().do(task)
         except WorkerDied as died:
             if died.ours:
                 raise OSError(errno.EIO, f"the office worker failed: {died}") from None
-            raise OfficeError(f"too much for this tool, nothing was written ({died})") from None
+            raise OfficeError(f"it is too much for this tool; nothing was written ({died})") from None
         if "machine" in result:
             raise OSError(result["machine"], f"the office worker failed: {os.strerror(result['machine'])}")
         if "refused" in result:
             raise OfficeError(result["refused"])
-        keep(target)
-        return str(result["said"])
+        return Made(target.read_bytes(), str(result["said"]))
 
 
 @cache

@@ -34,79 +34,13 @@ _TIME = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2})?")
 _COLOR = re.compile(r"#?([0-9A-Fa-f]{6})")
 
 # Excel takes functions that came after the format was fixed for unknown names without this prefix.
-_NEWER = frozenset(
-    [
-        "CONCAT",
-        "TEXTJOIN",
-        "IFS",
-        "SWITCH",
-        "MAXIFS",
-        "MINIFS",
-        "IFNA",
-        "XLOOKUP",
-        "XMATCH",
-        "LET",
-        "STDEV.S",
-        "STDEV.P",
-        "VAR.S",
-        "VAR.P",
-        "MODE.SNGL",
-        "PERCENTILE.INC",
-        "PERCENTILE.EXC",
-        "QUARTILE.INC",
-        "QUARTILE.EXC",
-        "RANK.EQ",
-        "RANK.AVG",
-        "NORM.DIST",
-        "NORM.INV",
-        "NORM.S.DIST",
-        "NORM.S.INV",
-        "T.DIST",
-        "T.INV",
-        "T.TEST",
-        "CHISQ.TEST",
-        "FORECAST.LINEAR",
-        "FORECAST.ETS",
-        "COVARIANCE.S",
-        "COVARIANCE.P",
-        "BINOM.DIST",
-        "POISSON.DIST",
-        "EXPON.DIST",
-        "CONFIDENCE.NORM",
-        "CONFIDENCE.T",
-        "DAYS",
-        "ISOWEEKNUM",
-        "NUMBERVALUE",
-        "SHEET",
-        "SHEETS",
-        "FORMULATEXT",
-        "UNICODE",
-        "UNICHAR",
-        "XOR",
-        "PDURATION",
-        "RRI",
-        "GAMMA",
-        "PHI",
-        "CEILING.MATH",
-        "FLOOR.MATH",
-    ]
+_NEWER = re.compile(
+    "CONCAT|TEXTJOIN|IFS|SWITCH|MAXIFS|MINIFS|IFNA|XLOOKUP|XMATCH|(STDEV|VAR|COVARIANCE)[.][SP]|MODE[.]SNGL|XOR|PHI|RRI|"
+    "(PERCENTILE|QUARTILE|PERCENTRANK)[.](INC|EXC)|RANK[.](EQ|AVG)|(NORM|NORM[.]S|T|F|BINOM|GAMMA|BETA)[.](DIST|INV)|"
+    "(T|F|Z|CHISQ)[.]TEST|FORECAST[.](LINEAR|ETS)|(POISSON|EXPON|WEIBULL)[.]DIST|CONFIDENCE[.](NORM|T)|DAYS|GAMMA|"
+    "ISOWEEKNUM|NUMBERVALUE|SHEETS?|FORMULATEXT|UNICODE|UNICHAR|PDURATION|(CEILING|FLOOR)[.]MATH"
 )
-_SPILLING = frozenset(
-    [
-        "FILTER",
-        "UNIQUE",
-        "SORT",
-        "SORTBY",
-        "SEQUENCE",
-        "RANDARRAY",
-        "TEXTSPLIT",
-        "VSTACK",
-        "HSTACK",
-        "TOCOL",
-        "TOROW",
-        "LAMBDA",
-    ]
-)
+_SPILLING = re.compile("FILTER|UNIQUE|SORT|SORTBY|SEQUENCE|RANDARRAY|TEXTSPLIT|VSTACK|HSTACK|TOCOL|TOROW|LET|LAMBDA")
 
 
 def put(cell: Cell, value: Any) -> None:
@@ -153,14 +87,13 @@ def formula(text: str) -> str:
         raise Refused(f"{text[:80]!r} is no formula ({error}); text that begins with = needs a ' before it") from None
     depth = 0
     for token in tokens.items:
-        depth += (
-            {Token.OPEN: 1, Token.CLOSE: -1}.get(token.subtype, 0) if token.type in (Token.FUNC, Token.PAREN) else 0
-        )
+        if token.type in (Token.FUNC, Token.PAREN):
+            depth += {Token.OPEN: 1, Token.CLOSE: -1}.get(token.subtype, 0)
         if token.type == Token.FUNC and token.subtype == Token.OPEN:
             name = token.value[:-1].upper()
-            if name in _SPILLING:
+            if _SPILLING.fullmatch(name):
                 raise Refused(f"{name} fills several cells, which this tool cannot write: use one formula a cell")
-            if name in _NEWER:
+            if _NEWER.fullmatch(name):
                 token.value = f"_xlfn.{token.value}"
     if depth:
         raise Refused(f"{text[:80]!r} is no formula: its brackets do not match")
@@ -182,14 +115,13 @@ def sheets_of(text: str) -> Iterator[str]:
 def check_references(book: Workbook, changed: Iterable[tuple[str, Cell]], problems: Problems) -> None:
     """Formulas that were written name no sheet that is not there."""
     known = {name.casefold() for name in book.sheetnames}
+    there = ", ".join(book.sheetnames[:20])
     for place, cell in changed:
         if cell.data_type != "f" or not isinstance(cell.value, str):
             continue
         for name in sheets_of(cell.value):
             if name.casefold() not in known:
-                problems.add(
-                    place, f"the formula names the sheet {name!r}; there are {', '.join(book.sheetnames[:20])}"
-                )
+                problems.add(place, f"the formula names the sheet {name!r}; there are {there}")
 
 
 def area(sheet: Worksheet, reference: str) -> tuple[int, int, int, int]:
@@ -258,9 +190,7 @@ def _merge(sheet: Worksheet, left: int, top: int, right: int, bottom: int) -> No
         if cell.value is not None and (cell.row, cell.column) != (top, left)
     ]
     if hidden:
-        raise Refused(
-            f"merge would lose what stands in {', '.join(hidden[:5])}; only the first cell may hold something"
-        )
+        raise Refused(f"merge would lose {', '.join(hidden[:5])}; only the first cell may hold something")
     sheet.merge_cells(start_column=left, start_row=top, end_column=right, end_row=bottom)
 
 
@@ -280,11 +210,16 @@ def head(sheet: Worksheet, rows: int, columns: int) -> None:
         for cell in row:
             cell.font = Font(name=cell.font.name, size=cell.font.size, bold=True, color="1F3A5F")
             cell.fill = PatternFill("solid", start_color="DCE6F1", end_color="DCE6F1")
-            cell.alignment = Alignment(horizontal=cell.alignment.horizontal, vertical="center", wrap_text=True)
+            side = cell.alignment.horizontal or ("right" if _is_number(sheet.cell(rows + 1, cell.column)) else None)
+            cell.alignment = Alignment(horizontal=side, vertical="center", wrap_text=True)
             if cell.row == rows:
                 cell.border = Border(bottom=line)
     sheet.freeze_panes = f"A{rows + 1}"
     sheet.print_title_rows = f"1:{rows}"
+
+
+def _is_number(cell: Cell) -> bool:
+    return cell.data_type in ("n", "d", "f") and cell.value is not None
 
 
 def fit(sheet: Worksheet, rows: Sequence[Sequence[Any]]) -> None:

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from openpyxl.chart import AreaChart, BarChart, LineChart, PieChart, Reference, ScatterChart, Series
 from openpyxl.chart.label import DataLabelList
+from openpyxl.chart.marker import DataPoint
+from openpyxl.chart.shapes import GraphicalProperties
+from openpyxl.drawing.line import LineProperties
 
 from rubric_env.office._problems import Refused
 from rubric_env.office._xlsx_cells import area
@@ -14,7 +17,7 @@ if TYPE_CHECKING:
     from openpyxl.worksheet.worksheet import Worksheet
 
 COLORS = ("1F4E79", "2E9E8F", "E07B39", "8A6FB0", "C8A415", "6B7A8F")
-"""Of the series, told apart in print too."""
+"""Of the series."""
 
 _KINDS: dict[str, Any] = {
     "column": BarChart,
@@ -54,6 +57,10 @@ def add_chart(sheet: Worksheet, wanted: dict[str, Any]) -> None:
     if kind == "pie":
         if len(wanted["values"]) > 1:
             raise Refused("chart: a pie has one series")
+        chart.series[0].dPt = [
+            DataPoint(idx=place, spPr=GraphicalProperties(solidFill=COLORS[place % len(COLORS)]))
+            for place in range(max(labels.max_row - labels.min_row, labels.max_col - labels.min_col) + 1)
+        ]
         chart.dataLabels = DataLabelList()
         chart.dataLabels.showPercent = True
         for name in ("showVal", "showCatName", "showSerName", "showLegendKey", "showLeaderLines"):
@@ -82,6 +89,7 @@ def _axes(chart: Any, wanted: dict[str, Any]) -> None:
     chart.x_axis.title, chart.y_axis.title = wanted["x_title"], wanted["y_title"]
     # Without these words newer programs show no axes at all.
     chart.x_axis.delete = chart.y_axis.delete = False
+    chart.y_axis.majorGridlines.spPr = GraphicalProperties(ln=LineProperties(solidFill="D9D9D9"))
     if wanted["kind"] == "bar":
         chart.x_axis.scaling.orientation = "maxMin"  # the first category on top, as in the table
         chart.y_axis.crosses = "max"

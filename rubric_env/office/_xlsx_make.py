@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rubric_env.office._run import Task
 
-_NAME = re.compile(r"[^\[\]:*?/\\]{1,31}")
+NAME = re.compile(r"[^\[\]:*?/\\]{1,31}")
 
 
 def make(task: Task) -> str:
@@ -52,7 +52,7 @@ def make(task: Task) -> str:
 def add_sheet(book: Workbook, sheet: dict[str, Any], place: int | None = None) -> Any:
     """An empty sheet of that name. Raises Refused for a name that no sheet may have."""
     name = sheet["name"]
-    if _NAME.fullmatch(name) is None or name.startswith("'") or name.endswith("'"):
+    if NAME.fullmatch(name) is None or name.startswith("'") or name.endswith("'"):
         raise Refused(f"name {name[:60]!r}: 1 to 31 characters, none of []:*?/\\, no ' at an end")
     if name.casefold() in {known.casefold() for known in book.sheetnames}:
         raise Refused(f"name {name!r}: there is such a sheet already")
@@ -95,7 +95,7 @@ def dress(made: Any, sheet: dict[str, Any], problems: Problems) -> None:
     for number, chart in enumerate(sheet["charts"] or (), 1):
         with problems.of(f"{made.title}, chart {number}"):
             add_chart(made, chart)
-    made.page_setup.orientation = "landscape" if columns > 6 else "portrait"
+    made.page_setup.orientation = "landscape" if columns > 6 or sheet["charts"] else "portrait"
     made.page_setup.paperSize = made.PAPERSIZE_A4
     made.page_setup.fitToWidth, made.page_setup.fitToHeight = 1, 0
     made.sheet_properties.pageSetUpPr.fitToPage = True

@@ -8,7 +8,6 @@ import sys
 import sysconfig
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 from rubric_env.sandbox._limits import Limits
@@ -47,6 +46,7 @@ class NotPossible(Exception):
 class Layout:
     """Where things are inside: (source on the host, destination) of what is bound read-only, links, and Python."""
 
+    bwrap: str
     binds: tuple[tuple[str, str], ...]
     links: tuple[tuple[str, str], ...]
     python: str
@@ -56,9 +56,11 @@ class Layout:
     """The text of its pyvenv.cfg; empty where Python is used without one."""
 
 
-@cache
 def layout() -> Layout:
     """That of this process's Python. Raises NotPossible."""
+    bwrap = shutil.which("bwrap")
+    if bwrap is None:
+        raise NotPossible("bubblewrap is not installed (apt-get install bubblewrap)")
     binds, links = _system()
     base = Path(sys.base_prefix).resolve()
     program = Path(sys.executable).resolve()
@@ -85,7 +87,15 @@ def layout() -> Layout:
         python = f"{_VENV}/bin/python"
         bins.insert(0, f"{_VENV}/bin")
     environment["PATH"] = ":".join(bins)
-    return Layout(tuple(binds), tuple(links), python, tuple(environment.items()), tuple(sorted(packages)), venv)
+    return Layout(
+        os.path.realpath(bwrap),
+        tuple(binds),
+        tuple(links),
+        python,
+        tuple(environment.items()),
+        tuple(sorted(packages)),
+        venv,
+    )
 
 
 def _system() -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
@@ -120,7 +130,7 @@ def inner(place: Layout, limits: Limits, descriptors: dict[str, int], *, fetched
     """
     scratch = ["--size", str(limits.scratch), "--tmpfs"]
     return [
-        bwrap(),
+        place.bwrap,
         *("--unshare-all", "--unshare-user", *(("--disable-userns",) if disable else ())),
         *("--cap-drop", "ALL", "--die-with-parent", "--new-session", "--as-pid-1", "--clearenv"),
         *(word for name, value in place.environment for word in ("--setenv", name, value)),
@@ -138,13 +148,18 @@ def inner(place: Layout, limits: Limits, descriptors: dict[str, int], *, fetched
 
 
 def outer(place: Layout) -> list[str]:
-    """As root: a view in which nobody reaches a Python whose folder root keeps to itself, and then be nobody."""
+    """As root: a view in which nobody reaches a Python whose folder root keeps to itself, and then be nobody.
+
+    With processes of its own: root's bubblewrap has no right to kill nobody's when it ends, but its namespace ends.
+    """
     return [
-        *(bwrap(), "--die-with-parent", *_parents(place)),
+        *(place.bwrap, "--die-with-parent", "--unshare-pid", *_parents(place)),
         *(word for source, at in place.binds for word in ("--ro-bind", source, at)),
         *(word for target, at in place.links for word in ("--symlink", target, at)),
-        *("--dev-bind", "/proc", "/proc", "--dev-bind", "/dev", "/dev", "--tmpfs", "/tmp", "--chdir", "/"),
-        *("--", "setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--inh-caps=-all", "--"),
+        # The kernel lets nobody mount a /proc unless a whole one is in sight, and bubblewrap covers parts of its own.
+        *("--proc", "/proc", "--dev-bind", "/proc", "/whole", "--dev-bind", "/dev", "/dev", "--tmpfs", "/tmp"),
+        *("--chdir", "/", "--", "setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}"),
+        *("--clear-groups", "--inh-caps=-all", "--"),
     ]
 
 
@@ -156,11 +171,3 @@ def _parents(place: Layout) -> Iterator[str]:
             if parent not in made:
                 made.add(parent)
                 yield from ("--perms", "0755", "--dir", str(parent))
-
-
-def bwrap() -> str:
-    """Where bubblewrap is. Raises NotPossible."""
-    found = shutil.which("bwrap")
-    if found is None:
-        raise NotPossible("bubblewrap is not installed (apt-get install bubblewrap)")
-    return os.path.realpath(found)

@@ -17,7 +17,6 @@ PAGE = 4096
 """The least that a file takes in a tmpfs."""
 
 FACTS = 64
-FACT_BYTES = 4 * MIB
 
 
 class TooMuch(Exception):
@@ -110,7 +109,7 @@ def receive(stream: IO[bytes], sent: Mapping[bytes, Item], stage: Path, limits: 
         name = _exactly(stream, length)
         if kind == FACT:
             facts += 1
-            if facts > FACTS or size > FACT_BYTES:
+            if facts > FACTS or size > max(PAGE, 2 * limits.output):
                 raise BrokenStream("too many facts")
             returned.facts.setdefault(name.decode("ascii", "replace"), []).append(_exactly(stream, size))
             continue

@@ -8,8 +8,8 @@ import signal
 import subprocess
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, BinaryIO
@@ -21,6 +21,7 @@ from rubric_env.sandbox._limits import MIB, Limits
 GRACE_SECONDS = 60.0
 """Beyond the program's own time, for a sandbox to begin, to take files in and to give them back."""
 
+EXIT_SECONDS = 5.0
 NOTE_BYTES = 2000
 
 _STARTED = RECORD.pack(FACT, len(STARTED), 0) + STARTED
@@ -49,7 +50,6 @@ class Finished:
     """Files of the folder that are new, changed or deleted now."""
     notes: tuple[str, ...] = ()
     """What it left that was not taken back, and why."""
-    seconds: float = 0.0
 
 
 class Job:
@@ -120,13 +120,15 @@ class Job:
             self.stop()
             process.wait()
             raise SandboxFailure(f"the sandbox does not begin: {_last_line(errors)}")
-        start = time.monotonic()
         try:
             returned = receive(process.stdout, items, stage, self._limits)
-            finished = _finished(returned, self._limits, time.monotonic() - start)
+            finished = _finished(returned, self._limits)
         except BrokenStream as broken:
             # It had begun, so that this is what comes of the program: it had all the machine's time and memory.
             return Finished(None, "", "", stopped=f"stopped: the sandbox ended ({broken}); no file was taken back")
+        with suppress(subprocess.TimeoutExpired):
+            # When it is killed, what it started is left to the machine's process 1, and not all of them look after it.
+            process.wait(EXIT_SECONDS)
         if "over" in returned.facts:
             return finished
         with self._lock:
@@ -162,7 +164,7 @@ class Job:
         pipe.close()
 
 
-def _finished(returned: Returned, limits: Limits, seconds: float) -> Finished:
+def _finished(returned: Returned, limits: Limits) -> Finished:
     """Raises BrokenStream."""
     facts = {name: values[0] for name, values in returned.facts.items()}
     try:
@@ -187,7 +189,7 @@ def _finished(returned: Returned, limits: Limits, seconds: float) -> Finished:
         notes.append(f"and {more} more")
     if "over" in facts:
         notes.insert(0, f"no file was taken back: the folder holds {_shown(facts['over'])}")
-    return Finished(code, output, errors, stopped, notes=tuple(notes), seconds=seconds)
+    return Finished(code, output, errors, stopped, notes=tuple(notes))
 
 
 def _shown(note: bytes) -> str:

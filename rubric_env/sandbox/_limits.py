@@ -15,7 +15,7 @@ class Limits:
     """Wall time of the program, from its start."""
     cpu_seconds: int = 60
     """Processor time of one process."""
-    memory: int = 1024 * MIB
+    memory: int = 1536 * MIB
     """Bytes of all processes and files of the sandbox together, looked at 20 times a second."""
     address_space: int = 2048 * MIB
     """Bytes that one process can map; what holds between two looks at `memory`."""

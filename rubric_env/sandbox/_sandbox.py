@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from rubric_env.sandbox import _inside
-from rubric_env.sandbox._bubblewrap import NOBODY, Layout, NotPossible, bwrap, inner, layout, outer
+from rubric_env.sandbox._bubblewrap import NOBODY, Layout, NotPossible, inner, layout, outer
 from rubric_env.sandbox._inside import CHUNK
 from rubric_env.sandbox._job import Finished, Job, SandboxFailure
 from rubric_env.sandbox._limits import Limits
@@ -139,10 +139,10 @@ def _found() -> Sandbox | str:
     if sys.platform != "linux":
         return "no sandbox: it needs Linux"
     try:
-        program, place = bwrap(), layout()
+        place = layout()
     except NotPossible as error:
         return f"no sandbox: {error}"
-    text = subprocess.run([program, "--help"], capture_output=True, text=True, check=False).stdout
+    text = subprocess.run([place.bwrap, "--help"], capture_output=True, text=True, check=False).stdout
     if "--size" not in text:
         return "no sandbox: this bubblewrap is older than 0.5"
     why = ""
@@ -177,5 +177,6 @@ def _remedy(reason: str, sandbox: Sandbox) -> str:
     if "namespace" in reason or "uid map" in reason or "Operation not permitted" in reason:
         return f"{_NAMESPACES} ({reason})"
     if "Permission denied" in reason or "ModuleNotFoundError" in reason:
-        return f"{_CLOSED.format(sys.base_prefix)} ({reason})"
+        ours = "site-packages" in reason
+        return f"{_CLOSED.format(' '.join(sandbox.layout.site_packages) if ours else sys.base_prefix)} ({reason})"
     return reason

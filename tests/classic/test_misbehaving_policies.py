@@ -12,20 +12,22 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rubric_env.classic import Family, build_environment
+from rubric_env.classic._family import FILE_TOOLS
 from rubric_env.classic.tools import Workspace
+from rubric_env.sandbox import SandboxUnavailable, find_sandbox
 from tests.servers.endpoint import Call, Endpoint
 from tests.servers.scenarios import Scenario, error
 
 verifiers_types = pytest.importorskip("verifiers.types", reason="the classic extra is not installed")
 
-TOOLS = ("list_files", "read_file", "search_files", "write_file", "edit_file")
-FAMILY = Family("tiny-env", Path("none-ships"), tools=TOOLS)
+FAMILY = Family("tiny-env", Path("none-ships"), tools=(*FILE_TOOLS, "run_python"))
 FACT = "The total is 42 euros."
 USAGE = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
 TURNS = 5
@@ -51,10 +53,7 @@ async def sabotage(workspace: Workspace, how: str) -> str:
         outside.joinpath("memo.md").write_text(FACT)
         output.symlink_to(outside)
     elif how == "a deep tree":
-        deep = str(workspace.root)
-        for _ in range(300):
-            deep += "/d"
-        Path(deep).mkdir(parents=True)
+        workspace.root.joinpath(*["d"] * 300).mkdir(parents=True)
     return "done"
 
 
@@ -78,6 +77,14 @@ async def flood(workspace: Workspace, characters: int) -> Any:
         characters: how much
     """
     return ["\0" * characters]
+
+
+def sandboxed() -> bool:
+    try:
+        find_sandbox()
+    except SandboxUnavailable:
+        return False
+    return True
 
 
 def say(text: Any) -> dict[str, Any]:
@@ -104,7 +111,7 @@ DONE = say("Done.")
 
 @dataclass(frozen=True)
 class Case:
-    """What the policy says, turn by turn; what it is told in between; what its rollout is worth."""
+    """What the policy says, turn by turn; what a tool tells it; what its rollout is worth, and why it ends."""
 
     turns: list[Any]
     reward: float
@@ -136,11 +143,10 @@ def too_long(status: int, message: str, code: str = "") -> Case:
     return fine(DELIVER, refusal, stop="prompt_too_long")
 
 
-CASES: Mapping[str, Case] = {
+CASES = {
     "delivers": fine(DELIVER, DONE),
     "says-app": fine(write("/app/output/memo.md"), DONE),
     "answers": fine(say(FACT)),
-    "answers-in-parts": fine(say([{"type": "text", "text": FACT}])),
     "delivers-elsewhere": nothing(write("memo.md"), *[LOOK] * 9, stop="max_turns_reached"),
     # No words.
     "only-thinks": nothing(say(f"<think>{FACT}</think>")),
@@ -198,7 +204,7 @@ CASES: Mapping[str, Case] = {
     "output-of-the-root": poor(write("/output/memo.md"), DONE, told="outside the workspace"),
     "reads-the-host": poor(use("read_file", {"path": "/etc/passwd"}), DONE, told="outside the workspace"),
     "null-byte": fine(write("output/a\0b"), say(FACT), told="NUL character"),
-    "half-a-path": fine(write("output/\ud83d"), say(FACT), told="half a character"),
+    "half-a-path": fine(write("output/\ud83d"), DONE, told="wrote 22 bytes to output/\ufffd"),
     "long-name": fine(write("output/" + "a" * 500), say(FACT), told="file name too long"),
     "long-path": fine(write("output/" + "a" * 5000), say(FACT), told="a path of 5,007 characters"),
     "too-deep": fine(write("output/" + "a/" * 40), say(FACT), told="more than 32 folders deep"),
@@ -219,7 +225,18 @@ CASES: Mapping[str, Case] = {
     "context-in-chinese": too_long(400, "输入超过模型最大长度限制"),
     "body-too-large": too_long(413, "Request Entity Too Large"),
 }
-"""`told` is in the last tool message before the policy's last turn but one, or its last."""
+if sandboxed():
+    for how, code in {
+        "output-is-a-file": f"import os; os.rmdir('output'); open('output', 'w').write({FACT!r})",
+        "output-is-a-link": f"import os; os.rmdir('output'); open('a.md', 'w').write({FACT!r}); os.symlink('.', 'output')",
+        "output-is-gone": "import os; os.rmdir('output')",
+        "writes-elsewhere": f"open('/tmp/memo.md', 'w').write({FACT!r}); open('/memo.md', 'w').write({FACT!r})",
+    }.items():
+        CASES[f"code-{how}"] = poor(use("run_python", {"code": code}), DONE)
+    closes = f"import os; open('output/a.md', 'w').write({FACT!r}); os.chmod('output', 0); os.chmod('.', 0)"
+    CASES["code-without-rights"] = fine(use("run_python", {"code": closes}), DONE)
+if version("verifiers") < "0.2":  # later ones take no such message from an endpoint
+    CASES["answers-in-parts"] = fine(say([{"type": "text", "text": FACT}]))
 
 FAILURES = {
     "disk": "No space left on device",
@@ -290,8 +307,8 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Mapping[str,
         for tool in (sabotage, fail, flood):
             env.add_tool(tool, ["workspace"])
         client = verifiers_types.ClientConfig(api_base_url=endpoint.base_url, api_key_var="POLICY_KEY")
-        running = env.evaluate(client=client, model="policy", num_examples=-1, rollouts_per_example=1)
-        outputs = asyncio.run(running)["outputs"]
+        options = {"num_examples": -1, "rollouts_per_example": 1, "state_columns": ["trajectory"]}
+        outputs = asyncio.run(env.evaluate(client=client, model="policy", **options))["outputs"]
         rollouts = {output["info"]["name"]: output for output in outputs}
         calls: dict[str, list[Call]] = {name: [] for name in scripts}
         for made in endpoint.calls:
@@ -320,3 +337,18 @@ def test_what_the_machine_suffers_is_no_failure_of_the_policy(how: str, ran: Any
     assert rollout["error"]["error"] == "InfraError"
     assert FAILURES[how] in str(rollout["error"])
     assert rollout["metrics"]["judge_scored"] == 0.0
+
+
+def test_what_is_trained_on_stays_as_it_was_sampled(ran: Any) -> None:
+    steps = ran[0]["no-json"]["trajectory"]
+    sampled = [step["completion"][-1]["tool_calls"] for step in steps]
+    assert sampled[0][0]["arguments"] == "{no json"
+    asked = next(m for m in steps[1]["prompt"] if m["role"] == "assistant")["tool_calls"]
+    assert asked[0]["arguments"] == "{}"
+    assert sampled[1][0]["id"] == "c"
+
+
+def test_a_call_that_is_well_goes_back_as_it_was_written(ran: Any) -> None:
+    sent = ran[1]["delivers"][-1].body["messages"]
+    calls = [m["tool_calls"] for m in sent if m["role"] == "assistant"]
+    assert calls == [DELIVER["tool_calls"]]

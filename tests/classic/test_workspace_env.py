@@ -1,129 +1,181 @@
-"""A policy that misbehaves, over the wire, in the environment that ships: it is judged by what it delivered."""
+"""The workspaces of rollouts: what a policy is shown of its tools, and that nothing is left behind."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from rubric_env.classic import Family, build_environment
 from rubric_env.classic.tools import Workspace
-from rubric_env.classic.tools._files import list_files, read_file, write_file
-from tests.servers.endpoint import Call, Endpoint
+from rubric_env.classic.tools._workspace import ABANDONED, _sweep
+from tests.servers.endpoint import Endpoint
 from tests.servers.scenarios import Scenario
 
-verifiers_types = pytest.importorskip("verifiers.types", reason="the classic extra is not installed")
-
-TINY = Family("tiny-env", Path("none-ships"), tools=("list_files", "read_file", "write_file"))
-FACT = "The total is 42 euros."
-USAGE = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+TINY = Family("tiny-env", Path("none-ships"), tools=("list_files", "write_file"))
 
 
-def say(text: str | None) -> dict[str, Any]:
-    return {"content": text}
+@pytest.fixture
+def instances(tmp_path: Path) -> Path:
+    tests = tmp_path / "instances" / "a" / "tests"
+    tests.mkdir(parents=True)
+    (tests.parent / "instruction.md").write_text("Write output/memo.md.")
+    (tests / "rubric.json").write_text('[{"description": "States the total", "weight": 1}]')
+    return tests.parents[1]
 
 
-def use(name: str, arguments: Any) -> dict[str, Any]:
-    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-    function = {"name": name, "arguments": text}
-    return {"content": None, "tool_calls": [{"id": "c", "type": "function", "function": function}]}
+def make(instances: Path) -> Any:
+    return build_environment(TINY, str(instances), judge={"settings": {"backend": "local"}})
 
 
-def write(path: str, content: Any = FACT) -> dict[str, Any]:
-    return use("write_file", {"path": path, "content": content})
+def test_a_policy_is_told_the_parameters_of_a_tool_but_not_its_workspace(instances: Path) -> None:
+    env = make(instances)
+    write = next(tool for tool in env.tool_defs if tool.name == "write_file")
+    assert write.description.startswith("Write a text file into the workspace")
+    assert list(write.parameters["properties"]) == ["path", "content"]
+    assert "the whole text" in write.parameters["properties"]["content"]["description"]
 
 
-TURNS: Mapping[str, list[dict[str, Any]]] = {
-    "delivers": [write("output/memo.md"), say("Done.")],
-    "says-app": [write("/app/output/memo.md"), say("Done.")],
-    "answers": [say(FACT)],
-    "delivers-elsewhere": [write("memo.md"), use("list_files", {})] + [use("list_files", {})] * 9,
-    "only-thinks": [say(f"<think>{FACT}</think>")],
-    "is-cut-while-thinking": [say(f"<think>{FACT}")],
-    "hides-in-thinking": [say(f"<think>plan</think>Nothing. <think>{FACT}</think>")],
-    "never-ends": [use("list_files", {})] * 10,
-    "delivers-and-never-ends": [write("output/memo.md"), *[use("list_files", {})] * 9],
-    "answers-and-goes-on": [{**say(FACT), "tool_calls": use("list_files", {})["tool_calls"]}] * 10,
-    "says-nothing": [say("")],
-    "sends-null": [say(None)],
-    "delivers-and-says-nothing": [write("output/memo.md"), say("")],
-    "answers-and-says-nothing": [{**say(FACT), "tool_calls": use("list_files", {})["tool_calls"]}, say("")],
-    "broken-json": [use("write_file", "{no json"), say(FACT)],
-    "no-such-tool": [use("rm", {"path": "/"}), say(FACT)],
-    "no-arguments": [use("write_file", {}), say(FACT)],
-    "another-workspace": [
-        use("write_file", {"path": "output/memo.md", "content": FACT, "workspace": "/tmp"}),
-        say("Done."),
-    ],
-    "leaves-the-workspace": [write("../../memo.md"), say("Done.")],
-    "null-byte": [write("output/a\0b"), say(FACT)],
-    "long-name": [write("output/" + "a" * 5000), say(FACT)],
-    "number-as-content": [write("output/memo.md", 42), say(FACT)],
-    "output-becomes-a-file": [write("output"), say(FACT)],
-}
-REWARDS = {
-    **dict.fromkeys(TURNS, 1.0),
-    **dict.fromkeys(["delivers-elsewhere", "only-thinks", "is-cut-while-thinking", "never-ends"], 0.0),
-    **dict.fromkeys(["answers-and-goes-on", "leaves-the-workspace"], 0.0),
-    **dict.fromkeys(["says-nothing", "sends-null", "answers-and-says-nothing"], 0.0),
-}
-MISSING = {
-    *("delivers-elsewhere", "only-thinks", "is-cut-while-thinking", "never-ends", "answers-and-goes-on"),
-    *("says-nothing", "sends-null", "answers-and-says-nothing"),
-}
-SILENT = {name for name in TURNS if name.endswith(("says-nothing", "sends-null"))}
+Colour = Literal["red", "green"]
 
 
-def scripted(endpoint: Endpoint, case: str, turns: list[dict[str, Any]]) -> None:
-    for number, message in enumerate(turns):
+async def paint(workspace: Workspace, colour: Colour) -> str:
+    """Paint.
 
-        def fits(call: Call, number: int = number) -> bool:
-            roles = [m["role"] for m in call.body["messages"]]
-            asked = str(call.body["messages"][roles.index("user")]["content"])
-            return f"Case {case}." in asked and roles.count("assistant") == number
-
-        finish = "tool_calls" if message.get("tool_calls") else "stop"
-        endpoint.rule(fits, Scenario(case, content="", message=message, finish=finish, usage=USAGE))
+    Args:
+        colour: of what is painted
+    """
+    return str(colour)
 
 
-async def test_section_6_what_a_policy_does_is_judged_and_never_errs_the_rollout(
-    endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_tool_may_use_types_of_its_own_module(instances: Path) -> None:
+    env = make(instances)
+    env.add_tool(paint, ["workspace"])
+    assert env.tool_defs[-1].parameters["properties"]["colour"]["enum"] == ["red", "green"]
+
+
+@pytest.mark.parametrize("depth", [3, 1000])
+def test_a_workspace_is_deleted_however_deep_and_closed_it_is(tmp_path: Path, depth: int) -> None:
+    workspace = Workspace.make(parent=tmp_path)
+    deepest = os.open(workspace.root, os.O_DIRECTORY)
+    for _ in range(depth):
+        os.mkdir("folder", dir_fd=deepest)  # the whole path is too long for a call
+        below = os.open("folder", os.O_DIRECTORY, dir_fd=deepest)
+        os.close(deepest)
+        deepest = below
+    os.close(os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=deepest))
+    os.symlink("/etc", "link", dir_fd=deepest)
+    os.mkfifo("pipe", dir_fd=deepest)
+    os.fchmod(deepest, 0)
+    os.close(deepest)
+    workspace.root.joinpath("folder").chmod(0)
+    workspace.root.chmod(0)
+    workspace.remove()
+    assert list(tmp_path.iterdir()) == []
+    workspace.remove()
+
+
+def test_a_link_out_of_the_workspace_is_deleted_and_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "file").write_text("stays")
+    workspace = Workspace.make(parent=tmp_path)
+    workspace.root.joinpath("link").symlink_to(tmp_path / "outside")
+    workspace.remove()
+    assert (tmp_path / "outside" / "file").read_text() == "stays"
+
+
+def test_inputs_that_cannot_be_copied_leave_nothing(tmp_path: Path) -> None:
+    inputs = tmp_path / "inputs"
+    inputs.mkdir()
+    os.mkfifo(inputs / "pipe")
+    with pytest.raises(OSError, match="pipe"):
+        Workspace.make(inputs, parent=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["inputs"]
+
+
+def test_inputs_that_are_read_only_can_be_worked_on(tmp_path: Path) -> None:
+    (tmp_path / "inputs" / "data").mkdir(parents=True)
+    (tmp_path / "inputs" / "data" / "a.csv").write_text("a")
+    for path in (tmp_path / "inputs" / "data" / "a.csv", tmp_path / "inputs" / "data", tmp_path / "inputs"):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    workspace = Workspace.make(tmp_path / "inputs")
+    modes = [path.stat().st_mode for path in (workspace.root, workspace.root / "data", workspace.root / "data/a.csv")]
+    workspace.remove()
+    assert all(mode & 0o200 for mode in modes)
+
+
+def test_what_a_killed_process_left_is_deleted_a_day_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
+    names = {"old": gone.stdout.strip(), "recent": gone.stdout.strip(), "alive": str(os.getpid())}
+    for name, owner in names.items():
+        folder = tmp_path / f"rubric-env-workspace-{owner}-{name}"
+        (folder / "output").mkdir(parents=True)
+        if name != "recent":
+            os.utime(folder, (0, time.time() - ABANDONED - 60))
+    _sweep.cache_clear()
+    _sweep()
+    assert sorted(path.name.rpartition("-")[2] for path in tmp_path.iterdir()) == ["alive", "recent"]
+
+
+def test_a_rollout_whose_set_up_is_cancelled_leaves_no_workspace(
+    instances: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for case, turns in TURNS.items():
-        tests = tmp_path / case / "tests"
-        tests.mkdir(parents=True)
-        (tests.parent / "instruction.md").write_text(f"Case {case}. Write output/memo.md, which states the total.")
-        (tests / "rubric.json").write_text('[{"description": "States that the total is 42 euros", "weight": 1}]')
-        (tests / "judge_instruction.md").write_text("Judge.")
-        scripted(endpoint, case, turns)
-    monkeypatch.setenv("POLICY_KEY", "any")
-    env = build_environment(TINY, tmp_path, judge={"settings": {"backend": "local"}}, max_turns=5)
-    done = await env.evaluate(
-        client=verifiers_types.ClientConfig(api_base_url=endpoint.base_url, api_key_var="POLICY_KEY"),
-        model="policy",
-        num_examples=-1,
-        rollouts_per_example=1,
-    )
-    rollouts = {}
-    for output in done["outputs"]:
-        asked = next(str(m["content"]) for m in output["prompt"] if m["role"] == "user")
-        rollouts[asked.split()[1].rstrip(".")] = output
-    assert {case: output["reward"] for case, output in rollouts.items()} == REWARDS
-    assert {case for case, output in rollouts.items() if output["metrics"]["delivery_missing"]} == MISSING
-    for case, output in rollouts.items():
-        assert output["error"] is None
-        assert (output["stop_condition"] == "ended_by_policy") == (case in SILENT)
-        assert output["metrics"]["judge_scored"] == 1.0
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    env = make(instances)
+
+    async def cancel() -> None:
+        setting_up = asyncio.ensure_future(env.setup_state({"info": "{}", "trajectory": []}))
+        await asyncio.sleep(0)  # its thread has begun
+        setting_up.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await setting_up
+
+    asyncio.run(cancel())  # which waits for its threads
+    assert len(list(temporary.iterdir())) == 1
+    asyncio.run(env._teardown())
+    assert list(temporary.iterdir()) == []
 
 
-async def test_app_is_what_instructions_call_the_workspace_and_only_as_a_whole_name(tmp_path: Path) -> None:
-    root = Workspace.make(parent=tmp_path)
-    names = {"/app/output/a.md": "output/a.md", "output/b.md": "output/b.md", "/appendix.md": "appendix.md"}
-    for path, name in names.items():
-        await write_file(root, path, "x")
-        assert await read_file(root, name) == "x"
-    listed = await list_files(root, "/app")
-    assert listed.splitlines() == [f"{name} (1 bytes)" for name in sorted(names.values())]
+RUN = """
+import asyncio, sys
+from verifiers.types import ClientConfig
+from rubric_env.classic import Family, build_environment
+family = Family("tiny-env", None, tools=("list_files",))
+env = build_environment(family, sys.argv[1], judge={"settings": {"backend": "local"}})
+client = ClientConfig(api_base_url=sys.argv[2], api_key_var="POLICY_KEY")
+asyncio.run(env.evaluate(client=client, model="policy", num_examples=-1, rollouts_per_example=2))
+"""
+
+
+def test_a_run_that_is_stopped_leaves_nothing(instances: Path, tmp_path: Path, endpoint: Endpoint) -> None:
+    endpoint.default = Scenario("hangs", wire="hang")
+    signals = {signal.SIGINT, signal.SIGTERM}
+    running = {}
+    for number in signals:
+        temporary = tmp_path / number.name
+        temporary.mkdir()
+        environment = {**os.environ, "TMPDIR": str(temporary), "POLICY_KEY": "any", "HOME": str(tmp_path)}
+        command = [sys.executable, "-c", RUN, str(instances), endpoint.base_url]
+        running[number] = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+    try:
+        endpoint.wait_in_flight(2 * len(signals), seconds=60)
+        for number, process in running.items():
+            assert len(list((tmp_path / number.name).glob("rubric-env-workspace-*"))) == 2
+            process.send_signal(number)
+        for number, process in running.items():
+            assert process.wait(20) != 0
+            assert list((tmp_path / number.name).glob("rubric-env-workspace-*")) == []
+    finally:
+        for process in running.values():
+            process.kill()
+            process.wait()

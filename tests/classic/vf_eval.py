@@ -29,13 +29,20 @@ class Saved:
     """On the terminal and in the logs of the env server."""
 
 
-def vf_eval(out: Path, env_id: str, arguments: Any, policy: Endpoint, judge: Endpoint, *options: str, **env: str) -> Saved:
+def vf_eval(
+    out: Path, env_id: str, arguments: Any, policy: Endpoint, judge: Endpoint, *options: str, **env: str
+) -> Saved:
     """Run the command and read its files. `env` adds to the environment variables, from which `JUDGE_*` are taken."""
     hidden = ("JUDGE_", "OPENAI_", "PRIME_")
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith(hidden)},
         **{"JUDGE_API_KEY": "judge-secret", "JUDGE_BASE_URL": judge.base_url, "JUDGE_MODEL": "judge-model"},
-        **{"POLICY_KEY": "policy", "PYTHONPATH": str(PLUGGED), "HF_HUB_OFFLINE": "1", "TMPDIR": str(_made(out / "tmp"))},
+        **{
+            "POLICY_KEY": "policy",
+            "PYTHONPATH": str(PLUGGED),
+            "HF_HUB_OFFLINE": "1",
+            "TMPDIR": str(_made(out / "tmp")),
+        },
         **env,
     }
     command = [

@@ -85,9 +85,7 @@ def test_gas_bill() -> None:
 
     _, _, billed = total(4487, 92)
     kwh, amount, right = total(end, days)
-    assert f"EUR {billed} EUR 128.13 Total" not in text(name, "bill.txt") and f"Total EUR {billed}" in text(
-        name, "bill.txt"
-    )
+    assert f"Total EUR {billed}" in text(name, "bill.txt")
     assert f"EUR {billed - right} too high: EUR {right} instead of EUR {billed}" in row(name, "R01")
     assert Instance.load(INSTANCES / name).answer == str(billed - right)
     assert f"{4487 - end} m³ too many" in row(name, "R02") and str(end) in row(name, "R02")
@@ -112,7 +110,7 @@ def test_island_weekend() -> None:
     name = "island-weekend"
     friday = date(2026, 5, 1)
     assert (f"{friday:%A}", friday.day) == ("Friday", 1)
-    buses = [line for line in table(name, "bus_40.csv")]
+    buses = table(name, "bus_40.csv")
     crossing, behind = 75, 60
 
     def ferries(port: str) -> list[int]:
@@ -141,8 +139,8 @@ def test_island_weekend() -> None:
     assert f"bus at {bus}, at the station at {arrival}" in row(name, "R05")
     tours = [start for start in ("11:00", "12:00") if minutes(start) + 45 + 20 <= ferry - 30]
     assert tours == ["11:00"] and "Saturday at 11:00" in row(name, "R06")
-    mia = [day.replace(year=2026) <= day for day in (date(2026, 5, 1), date(2026, 5, 2))]
-    assert mia == [True, True] and date(2026, 5, 2) == date(2020, 5, 2).replace(year=2026)
+    birthday = date(2020, 5, 2)
+    assert birthday.replace(year=2026) == friday + timedelta(1) and "turns 6 on that day" in row(name, "R09")
     costs = [2 * 14.0, 2 * 14.0 + 7, 2 * 9.6, 2 * 4.0 + 2, 96 + 2 * 1.5]
     for amount in [*costs, sum(costs)]:
         assert f"EUR {amount:.2f}" in row(name, "R08")
@@ -237,8 +235,9 @@ def test_autumn_classes() -> None:
     weekly = {5: "游泳", 6: "围棋", 2: "钢琴"}
     lessons = {day: weekly[day.weekday()] for day in days if day.weekday() in weekly}
     counts = {lesson: list(lessons.values()).count(lesson) for lesson in weekly.values()}
-    assert f"{len(lessons)} 节兴趣班：游泳 {counts['游泳']} 节、围棋 {counts['围棋']} 节、钢琴 {counts['钢琴']} 节" in row(
-        name, "R11"
+    assert (
+        f"{len(lessons)} 节兴趣班：游泳 {counts['游泳']} 节、围棋 {counts['围棋']} 节、钢琴 {counts['钢琴']} 节"
+        in row(name, "R11")
     )
     closed = [date(2026, 9, 25), *(date(2026, 10, n) for n in (1, 2, 3))]
     away = [date(2026, 10, n) for n in (2, 3, 4, 5)]

@@ -11,8 +11,9 @@ from rubric_env.classic import Family, build_environment
 SYSTEM_PROMPT = """You help people with what comes up in everyday life, in the language in which they write.
 
 If there are input files, look at them first: they may contradict each other, or what the person believes. Where the \
-facts do not tell, say so, or ask. If the task asks for files, put them into the folder output/ under the names that it \
-gives and answer with a short closing message; otherwise your closing message is the answer. It comes without a tool call."""
+facts do not tell, say so, or ask. Files that the task asks for belong into the folder output/, under the names that \
+it gives; then close with a short message. Otherwise your last message is the answer. \
+Either comes without a tool call."""
 
 FAMILY = Family(
     env_id="harbor-wle",

@@ -180,10 +180,6 @@ def _parts(path: str) -> tuple[str, ...]:
     if len(path) > PATH:
         raise ToolRefusal(f"{path[:60]}…: a path of {len(path):,} characters; {PATH:,} are allowed")
     inside = path.removeprefix("/app").lstrip("/") if path == "/app" or path.startswith("/app/") else path
-    try:
-        os.fsencode(path)
-    except UnicodeEncodeError:
-        raise ToolRefusal("the path holds half a character, which no file name can") from None
     if "\0" in path:
         raise ToolRefusal("the path holds a NUL character, which no file name can")
     if PurePosixPath(inside).is_absolute():

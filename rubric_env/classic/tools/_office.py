@@ -1,0 +1,111 @@
+"""What the office tools share: arguments are checked, the work is done elsewhere, the file goes into the workspace."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from rubric_env.classic.tools._workspace import ToolRefusal, Workspace
+from rubric_env.office import AT_A_TIME, Made, OfficeError, perform
+
+ITEMS = 500
+"""Edits, sheets or slides of one call."""
+
+CHARACTERS = 4_000_000
+"""Of all arguments together."""
+
+WRONG = 10
+"""Problems of arguments that are named."""
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+async def make(workspace: Workspace, tool: str, path: str, arguments: dict[str, Any]) -> str:
+    """Make the file at `path`, replacing one that is there. Raises ToolRefusal, OSError."""
+    file = _file(workspace, path, tool)
+    return await _do(workspace, tool, file, arguments, None)
+
+
+async def edit(workspace: Workspace, tool: str, path: str, edits: Sequence[BaseModel]) -> str:
+    """Change the file at `path`. Raises ToolRefusal, OSError."""
+    file = _file(workspace, path, tool)
+    if not file.is_file():
+        raise ToolRefusal(f"{path}: no such file; list_files shows what there is")
+    if not edits:
+        raise ToolRefusal("edits: there are none")
+    return await _do(workspace, tool, file, {"edits": [one.model_dump() for one in edits]}, file)
+
+
+def from_text(value: Any) -> Any:
+    """A list that came as its JSON text, as some models send it."""
+    if isinstance(value, str):
+        try:
+            return json.loads(value)
+        except ValueError:
+            return value
+    return value
+
+
+def checked(name: str, items: Any, model: type[Model]) -> list[Model]:
+    """The items as `model`. Raises ToolRefusal with everything that is wrong."""
+    items = from_text(items)
+    if not isinstance(items, list):
+        raise ToolRefusal(f"{name}: a list is wanted, not {type(items).__name__}")
+    if len(items) > ITEMS:
+        raise ToolRefusal(f"{name}: {len(items)} of them, a call takes {ITEMS}")
+    read, wrong = [], []
+    for number, item in enumerate(items, 1):
+        try:
+            read.append(item if isinstance(item, model) else model.model_validate(item))
+        except ValidationError as error:
+            wrong += [_told(f"{name.removesuffix('s')} {number}", one, model) for one in error.errors()]
+    if wrong:
+        more = [f"and {len(wrong) - WRONG} more problems"] if len(wrong) > WRONG else []
+        raise ToolRefusal("\n".join(["nothing was written:", *wrong[:WRONG], *more]))
+    return read
+
+
+def _told(where: str, error: Any, model: type[BaseModel]) -> str:
+    place = ".".join(str(one) for one in error["loc"] if isinstance(one, int) or "[" not in one)
+    if error["type"] == "extra_forbidden":
+        return f"{where}: unknown key {place[:60]}; there are {', '.join(model.model_fields)}"
+    return ": ".join(filter(None, (where, place, error["msg"][:300])))
+
+
+def _file(workspace: Workspace, path: str, tool: str) -> Path:
+    suffix = f".{tool.rpartition('_')[2]}"
+    if not path.lower().endswith(suffix):
+        raise ToolRefusal(f"{path}: a name that ends in {suffix} is wanted")
+    return workspace.resolve(path)
+
+
+async def _do(workspace: Workspace, tool: str, file: Path, arguments: dict[str, Any], source: Path | None) -> str:
+    if len(json.dumps(arguments)) > CHARACTERS:
+        raise ToolRefusal(f"the arguments have more than {CHARACTERS:,} characters")
+
+    def work() -> str:
+        try:
+            with workspace.refusing(workspace.name(file)):
+                made: Made = perform(tool, arguments, workspace.root, file.name, source)
+        except OfficeError as error:
+            raise ToolRefusal(f"{workspace.name(file)}: {error}") from None
+        workspace.write(file, made.data)
+        verb = "wrote" if source is None else "changed"
+        return f"{verb} {workspace.name(file)} ({len(made.data):,} bytes): {made.said}"
+
+    # Threads of its own: calls that wait for a worker do not keep others from reading files.
+    return await asyncio.get_running_loop().run_in_executor(_threads(), work)
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    os.register_at_fork(after_in_child=_threads.cache_clear)
+    return ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="rubric-env-office")

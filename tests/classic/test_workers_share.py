@@ -1,0 +1,52 @@
+"""SPEC 7, fleet: the workers of an env server share limits through JUDGE_LIMITER, and verdicts through JUDGE_JOURNAL."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.classic.vf_eval import Saved, plays, says, vf_eval
+from tests.servers.endpoint import Endpoint
+from tests.servers.redis import RedisServer
+
+pytest.importorskip("redis", reason="the redis extra is not installed")
+
+REPLIES = [f"reply {'BAD' if number % 3 else 'GOOD'}, number {number}." for number in range(12)]
+CASES = {"cases": {"many": {"kind": "single-turn", "questions": 18}}}
+PER_SECOND = 2
+
+
+def test_two_workers_pay_once_within_one_limit_and_a_later_run_pays_nothing(
+    policy: Endpoint, judge: Endpoint, tmp_path: Path
+) -> None:
+    for reply in REPLIES:
+        plays(policy, says(reply), when="Case many.", times=6)  # 36 rollouts a run
+
+    def run(name: str, *options: str) -> Saved:
+        with RedisServer() as redis:
+            shared = {"JUDGE_LIMITER": redis.url, "JUDGE_JOURNAL": str(tmp_path / "journal"), "JUDGE_REUSE": "always"}
+            limit = {"JUDGE_REQUESTS_PER_MINUTE": str(60 * PER_SECOND)}
+            return vf_eval(
+                tmp_path / name, "every-kind", CASES, policy, judge, "-r", "2", *options, **shared, **limit
+            )
+
+    first = run("first", "-w", "2")
+    assert len(judge.calls) == len(REPLIES), "equal submissions are asked once, whichever worker has them"
+    assert sum(row["judge_calls"] for row in first.rows) == len(REPLIES)
+    said = [int(number) for number in re.findall(r"reward over (\d+) scored rollouts", first.said)]
+    assert sum(said) == 36 and len(said) == 2, "each worker judged its part"
+    arrived = [call.at for call in judge.calls]
+    busiest = max(sum(at <= other < at + 2 for other in arrived) for at in arrived)
+    assert busiest <= 2 * PER_SECOND + 2, "two workers with a limit each would send twice as many"
+
+    later = run("later", "--disable-env-server")
+    assert len(judge.calls) == len(REPLIES)
+    assert {row["judge_calls"] for row in later.rows} == {0.0}
+    assert {row["judge_reused"] for row in later.rows} == {2.0}
+    for saved in (first, later):
+        assert len(saved.rows) == 36
+        for row in saved.rows:
+            assert (row["error"], row["judge_scored"], row["judge_limiter_fallback"]) == (None, 1.0, 0.0)
+            assert row["reward"] == float("GOOD" in str(row["completion"]))
