@@ -1,47 +1,66 @@
-"""The adapters under other releases of verifiers and Python than those of `.venv`.
+"""The adapters under every release of verifiers, and on every Python, that they promise to work with.
 
-`nox` runs every session, `nox -s "classic(0.1.14)"` one, `nox -s classic -- -k resumed` with arguments for pytest.
+`nox` runs all sessions (`make matrix`, on both cores), `nox -s "classic(0.1.14)"` one, `nox -s v1 -- -k replay` with
+arguments for pytest. A Python that is missing is passed over, or an error where CI is set.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
 from pathlib import Path
 
 import nox
 
-nox.options.default_venv_backend = "venv"
+nox.options.default_venv_backend = "uv|venv"
+nox.options.download_python = "never"
 nox.options.reuse_venv = "yes"
 
-ROOT = Path(__file__).parent
 TOOLS = ("pytest", "pytest-asyncio", "pytest-xdist")
-OLD = ("datasets", "dill", "fsspec", "huggingface_hub", "mcp", "multiprocess", "regex")
-"""Of these verifiers 0.1.14 wants other releases than the pins."""
+UNLIKE_0_1_14 = ("datasets", "dill", "fsspec", "huggingface_hub", "mcp", "multiprocess", "regex")
+"""Pins that verifiers 0.1.14 has no use for: it wants older releases."""
+UNLIKE_0_4 = ("mcp",)
 
 
-def install(session: nox.Session, *packages: str, free: Collection[str]) -> None:
-    """Install under the pins but those of `free`; nothing when the same was installed before."""
-    pins = (ROOT / "constraints.txt").read_text("utf-8").splitlines()
-    constraints = "\n".join(pin for pin in pins if pin.partition("==")[0] not in free)
-    wanted = "\n".join([*packages, constraints, (ROOT / "pyproject.toml").read_text("utf-8")])
-    done = Path(session.virtualenv.location) / "installed.txt"
-    if done.exists() and done.read_text("utf-8") == wanted:
-        return
-    file = Path(session.create_tmp()) / "constraints.txt"
-    file.write_text(constraints, "utf-8")
-    # The pip that comes with Python 3.13.0 fails on the second install into one place.
-    session.install("--upgrade", "pip")
-    session.install("-c", str(file), *packages)
-    done.write_text(wanted, "utf-8")
+def python(version: str) -> str:
+    """The interpreter of that version: pyenv's, switched on or not, else what nox finds by the version's name."""
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    return str(max(pyenv.glob(f"versions/{version}.*/bin/python"), default=version))
+
+
+def install(session: nox.Session, extras: str, verifiers: str, unpinned: Collection[str]) -> None:
+    """The project and one release of verifiers, under the pins but those of `unpinned`."""
+    pins = Path("constraints.txt").read_text("utf-8").splitlines()
+    kept = [pin for pin in pins if pin.partition("==")[0] not in {"verifiers", *unpinned}]
+    constraints = Path(session.create_tmp()) / "constraints.txt"
+    constraints.write_text("\n".join(kept), "utf-8")
+    session.install("-c", str(constraints), "-e", f".[{extras}]", f"verifiers=={verifiers}", *TOOLS)
 
 
 @nox.session
 @nox.parametrize(
-    "python,verifiers,free",
-    [("3.11", "0.1.14", OLD), ("3.11", "0.2.1", ()), ("3.11", "0.3.1", ()), ("3.13", "0.3.1", ())],
+    "python,verifiers,unpinned",
+    [
+        (python("3.11"), "0.1.14", UNLIKE_0_1_14),
+        (python("3.11"), "0.2.1", ()),
+        (python("3.11"), "0.3.1", ()),
+        (python("3.13"), "0.3.1", ()),
+    ],
     ids=["0.1.14", "0.2.1", "0.3.1", "0.3.1, Python 3.13"],
 )
-def classic(session: nox.Session, verifiers: str, free: Collection[str]) -> None:
-    """tests/classic, a real vf-eval run among them."""
-    install(session, "-e", ".[classic]", f"verifiers=={verifiers}", *TOOLS, free={"verifiers", *free})
-    session.run("python", "-m", "pytest", "tests/classic", *session.posargs)
+def classic(session: nox.Session, verifiers: str, unpinned: Collection[str]) -> None:
+    """tests/classic, with real runs of vf-eval. The tools of the policy know nothing of verifiers."""
+    install(session, "classic,office,tools,redis", verifiers, unpinned)
+    session.run("python", "-m", "pytest", "tests/classic", "--ignore=tests/classic/tools", *session.posargs)
+
+
+@nox.session
+@nox.parametrize(
+    "python,verifiers,unpinned",
+    [(python("3.11"), "0.3.1", ()), (python("3.13"), "0.4.0", UNLIKE_0_4)],
+    ids=["0.3.1", "0.4.0, Python 3.13"],
+)
+def v1(session: nox.Session, verifiers: str, unpinned: Collection[str]) -> None:
+    """tests/v1, with real runs of eval (0.3.1) and vf-eval (0.4)."""
+    install(session, "v1,office,redis", verifiers, unpinned)
+    session.run("python", "-m", "pytest", "tests/v1", *session.posargs)

@@ -3,6 +3,7 @@
 verifiers ships an experimental class of the same name, which runs a Harbor task's tests in a sandbox; this one judges.
 """
 
+from rubric_env.classic._citations import CitationRubric
 from rubric_env.classic._environment import build_environment
 from rubric_env.classic._errors import HarborJudgeError, HarborJudgeInfraError
 from rubric_env.classic._family import Family
@@ -11,6 +12,7 @@ from rubric_env.classic._parser import PolicyVerdictParser
 from rubric_env.classic._rubric import HarborRubric
 
 __all__ = [
+    "CitationRubric",
     "Family",
     "HarborJudgeError",
     "HarborJudgeInfraError",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -41,6 +42,8 @@ class CitationRubric(vf.Rubric):
     """
 
     def __init__(self, weight: float = 0.0):
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight):
+            raise ValueError(f"citation_weight = {weight!r}: a finite number is expected")
         super().__init__()
         self.add_reward_func(self.citation_check, weight)
         for name in FIGURES:

@@ -65,12 +65,14 @@ class Curves:
         """Have `figures` logged as soon as what came before is."""
         with self._lock:
             self._waiting += 1
-        if not _writer(os.getpid()).take(self, figures):
+        try:
+            _writer(os.getpid()).take(self, figures)
+        except (Full, RuntimeError) as error:  # the latter when no thread can be had
             with self._lock:
                 self._waiting -= 1
                 self._dropped += 1
             if self._dropped == 1:
-                self._logger.warning("log is too slow: figures are dropped")
+                self._logger.warning("figures are dropped: %s", str(error) or "log is too slow")
 
     def call(self, figures: dict[str, float], step: int) -> None:
         try:
@@ -105,14 +107,11 @@ class _Writer:
         self._queue: Queue[tuple[Context, Curves, dict[str, float], int]] = Queue(KEPT)
         threading.Thread(target=self._work, name="rubric-env-log", daemon=True).start()
 
-    def take(self, curves: Curves, figures: dict[str, float]) -> bool:
+    def take(self, curves: Curves, figures: dict[str, float]) -> None:
+        """Raises Full."""
         with self._lock:
-            try:
-                # trackio knows its run by a context variable.
-                self._queue.put_nowait((copy_context(), curves, figures, next(self._steps)))
-            except Full:
-                return False
-        return True
+            # trackio knows its run by a context variable.
+            self._queue.put_nowait((copy_context(), curves, figures, next(self._steps)))
 
     def _work(self) -> None:
         while True:

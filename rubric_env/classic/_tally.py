@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from typing import Any
 
-from rubric_env.scoring import Outcome, Usage
+from rubric_env.scoring import Outcome, Scorecard, Usage
 
 PARTS = ("tag", "type", "necessity")
 """The fields of a row by which the weight earned is told apart."""
@@ -38,7 +37,8 @@ class Tally:
         if outcome.scored:
             self.scored += 1
             self.total += outcome.reward or 0.0
-            self._add_card(outcome.card)
+            if outcome.card:
+                self._add_card(outcome.card)
         else:
             self.reasons[str(outcome.fields["judge_error_kind"])] += 1
         if outcome.judgement:
@@ -46,8 +46,8 @@ class Tally:
             self.usage += outcome.judgement.usage
             self._known_cost += outcome.judgement.usage.cost_usd or 0.0
 
-    def _add_card(self, card: Any) -> None:
-        for part in PARTS if card else ():
+    def _add_card(self, card: Scorecard) -> None:
+        for part in PARTS:
             for value, score in getattr(card, f"by_{part}").items():
                 self._earned[part][value] += score.earned
                 self._possible[part][value] += score.possible

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, count
 from typing import Any, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
@@ -24,7 +25,7 @@ _HALF = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call. `id` and `name` can stand in the history; `asked` is the name as the policy wrote it.
+    """One call. `id`, `name` and `text` (the arguments) can stand in the history; `asked` is the name as it was written.
 
     `problem` says what is wrong with the arguments, which are empty then.
     """
@@ -42,9 +43,8 @@ def read_calls(said: Any, before: Sequence[Any]) -> list[Call]:
     taken = {call.id for message in before for call in message.get("tool_calls") or ()}
     calls = []
     for number, call in enumerate((said.get("tool_calls") or ())[:CALLS]):
-        id = call.id
-        while not id.strip() or id in taken:
-            id = f"again-{len(before)}-{number}{'-' * id.count('-')}"
+        ids = chain([call.id], (f"call-{len(before)}-{number}-{n}" for n in count()))
+        id = next(id for id in ids if id.strip() and id not in taken)
         taken.add(id)
         name = call.name if _NAME.fullmatch(call.name) else re.sub(r"[^A-Za-z0-9_-]", "_", call.name)[:64] or "_"
         text = call.arguments if call.arguments.strip() else "{}"
@@ -66,13 +66,11 @@ def replayable(said: Any, before: Sequence[Any]) -> Any:
     calls = said.get("tool_calls")
     if not calls:
         return said
-    wanted = [{"id": call.id, "name": call.name, "arguments": call.text} for call in read_calls(said, before)]
     kept = [
-        call if (call.id, call.name, call.arguments) == tuple(fields.values()) else call.model_copy(update=fields)
-        for call, fields in zip(calls, wanted, strict=False)
+        call.model_copy(update={"id": read.id, "name": read.name, "arguments": read.text})
+        for call, read in zip(calls, read_calls(said, before), strict=False)
     ]
-    same = len(kept) == len(calls) and all(new is old for new, old in zip(kept, calls, strict=True))
-    return said if same else said.model_copy(update={"tool_calls": kept})
+    return said if kept == calls else said.model_copy(update={"tool_calls": kept})
 
 
 def whole_characters(value: Any) -> Any:

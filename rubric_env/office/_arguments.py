@@ -5,11 +5,13 @@ Descriptions speak to the policy: they become the schema that it sees.
 
 # The schema is made from these annotations by a function in another module, which cannot resolve names in text.
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AllowInfNan, BaseModel, ConfigDict, Field
 
-Value = str | int | float | bool | None
+Number = Annotated[float, AllowInfNan(False)]
+
+Value = str | int | Number | bool | None
 """Of a cell."""
 
 Action = Literal["replace", "insert_before", "insert_after", "delete"]
@@ -98,7 +100,7 @@ class Series(_Arguments):
     """The values of one name in a chart."""
 
     name: str
-    values: list[float | None]
+    values: list[Number | None]
 
 
 class SlideChart(_Arguments):

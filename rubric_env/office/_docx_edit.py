@@ -13,6 +13,7 @@ from docx.text.paragraph import Paragraph
 
 from rubric_env.evidence._docx import Story
 from rubric_env.evidence._ooxml import Package
+from rubric_env.evidence._pptx_deck import counted
 from rubric_env.evidence._reading import Reading
 from rubric_env.office._docx_markdown import Writer, parse, parse_inline
 from rubric_env.office._package import check, settle, times
@@ -52,7 +53,7 @@ def edit(task: Task) -> str:
     problems.raise_any()
     document.save(task.target)
     settle(Path(task.target), kept)
-    return f"{changed} changes; read_file shows the new addresses"
+    return f"{counted(changed, 'changes')}; read_file shows the new addresses"
 
 
 class _Places(Story):
@@ -157,15 +158,14 @@ class _Edits:
     def _words(self, paragraph: Any, nodes: Sequence[SyntaxTreeNode]) -> None:
         """Put `nodes` in place of what the paragraph says, looking as its first words did."""
         first = next(paragraph.iter(qn("w:r")), None)
-        look = first.rPr if first is not None else None
+        look: Any = first.find(qn("w:rPr")) if first is not None else None
+        for unseen in [one for name in _UNSEEN for one in look.findall(qn(name))] if look is not None else ():
+            look.remove(unseen)
         _empty(paragraph)
         self._writer.inline(nodes, Paragraph(paragraph, self._document._body))
         for run in paragraph.iter(qn("w:r")):
             if look is not None and run.rPr is None:
                 run.insert(0, deepcopy(look))
-                for name in _UNSEEN:
-                    for one in run.rPr.findall(qn(name)):
-                        run.rPr.remove(one)
 
     def _insert(self, element: Any, text: str, *, before: bool) -> None:
         body = self._document.element.body

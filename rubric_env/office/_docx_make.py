@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from docx import Document as new_document
@@ -11,6 +12,7 @@ from docx.enum.text import WD_ALIGN_PARAGRAPH
 from docx.oxml import OxmlElement
 from docx.oxml.ns import qn
 
+from rubric_env.evidence._pptx_deck import counted
 from rubric_env.office._docx_markdown import Writer, parse
 from rubric_env.office._docx_styles import dress
 from rubric_env.office._package import MADE, settle
@@ -48,15 +50,10 @@ def make(task: Task) -> str:
     _margins(document, settings)
     problems.raise_any()
     document.save(task.target)
-    settle(_path(task.target))
+    settle(Path(task.target))
     tables, pictures = len(document.tables), len(document.inline_shapes)
-    return f"{len(document.paragraphs)} paragraphs, {tables} tables, {pictures} pictures"
-
-
-def _path(text: str) -> Any:
-    from pathlib import Path
-
-    return Path(text)
+    said = (counted(len(document.paragraphs), "paragraphs"), counted(tables, "tables"), counted(pictures, "pictures"))
+    return ", ".join(said)
 
 
 def _settings(text: str, problems: Problems) -> tuple[dict[str, Any], str]:

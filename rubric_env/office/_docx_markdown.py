@@ -197,7 +197,7 @@ class Writer:
         run = paragraph.add_run(text)
         look.put_on(run)
         if place is not paragraph._p:
-            run.style = "Hyperlink"  # type: ignore[assignment]
+            run.style = "Hyperlink"
             place.append(run._r)
 
     def _tag(self, tag: str, paragraph: Paragraph, place: Any, look: Look) -> Look:

@@ -11,7 +11,7 @@ from pptx import Presentation
 from pptx.oxml.ns import qn
 
 from rubric_env.evidence._ooxml import Package
-from rubric_env.evidence._pptx_deck import Deck
+from rubric_env.evidence._pptx_deck import Deck, counted
 from rubric_env.evidence._pptx_slide import Slide
 from rubric_env.evidence._reading import Reading
 from rubric_env.office._package import check, settle, times
@@ -51,7 +51,7 @@ def edit(task: Task) -> str:
     deck.part.rename_slide_parts([entry.rId for entry in deck.slides._sldIdLst])
     deck.save(task.target)
     settle(Path(task.target), kept)
-    return f"{changes} changes, {len(deck.slides)} slides{layout_facts(Path(task.target))}"
+    return f"{counted(changes, 'changes')}, {counted(len(deck.slides), 'slides')}{layout_facts(Path(task.target))}"
 
 
 class _Places:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rubric_env.evidence._pptx_deck import counted
 from rubric_env.evidence._reading import Reading
 from rubric_env.evidence.kinds.pptx import units
 from rubric_env.office._package import MADE, settle
@@ -35,7 +36,7 @@ def make(task: Task) -> str:
     core.title, core.created, core.modified = wanted[0]["title"], MADE, MADE
     deck.save(task.target)
     settle(Path(task.target))
-    return f"{len(wanted)} slides{layout_facts(Path(task.target))}"
+    return f"{counted(len(wanted), 'slides')}{layout_facts(Path(task.target))}"
 
 
 def layout_facts(path: Path) -> str:

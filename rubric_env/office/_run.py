@@ -12,10 +12,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rubric_env.evidence._workers import WorkerDied, Workers
-from rubric_env.submission import open_regular
-
-LARGEST = 64 * 2**20
-"""Bytes of a file that is edited, as it lies on the disk."""
 
 CPU_SECONDS = 20
 """For one task; one of a hundred slides needs a tenth."""
@@ -49,8 +45,8 @@ class Made(NamedTuple):
     said: str
 
 
-def perform(tool: str, arguments: dict[str, Any], root: Path, name: str, source: Path | None = None) -> Made:
-    """Make the file called `name`, or edit a copy of `source`. Blocks for as long as it takes.
+def perform(tool: str, arguments: dict[str, Any], root: Path, name: str, source: bytes | None = None) -> Made:
+    """Make the file called `name`, or what `source` becomes when it is edited. Blocks for as long as it takes.
 
     Raises OfficeError, and OSError for what is the machine's fault.
     """
@@ -58,7 +54,7 @@ def perform(tool: str, arguments: dict[str, Any], root: Path, name: str, source:
     with tempfile.TemporaryDirectory(prefix="rubric-env-office-") as made:
         copy, target = Path(made, f"source{suffix}"), Path(made, f"target{suffix}")
         if source is not None:
-            _copy(source, copy)
+            copy.write_bytes(source)
         task = Task(tool, arguments, str(root), str(copy) if source is not None else "", str(target))
         try:
             result = workers().do(task)
@@ -80,11 +76,3 @@ def workers() -> Workers:
     atexit.register(shared.stop)
     os.register_at_fork(after_in_child=workers.cache_clear)
     return shared
-
-
-def _copy(file: Path, target: Path) -> None:
-    with open_regular(file) as opened:
-        data = opened.read(LARGEST + 1)
-    if len(data) > LARGEST:
-        raise OfficeError(f"larger than {LARGEST // 2**20} MB")
-    target.write_bytes(data)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import re
+from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from rubric_env.evidence._worker import MEMORY, serve
@@ -34,17 +36,11 @@ def do(task: Task) -> dict[str, Any]:
         return {"refused": f"nothing was written: the file cannot be handled ({type(error).__name__}: {error})"[:1000]}
 
 
-def _tool(name: str) -> Any:
-    from rubric_env.office import _docx_edit, _docx_make, _pptx_edit, _pptx_make, _xlsx_edit, _xlsx_make
-
-    return {
-        "make_docx": _docx_make.make,
-        "edit_docx": _docx_edit.edit,
-        "make_xlsx": _xlsx_make.make,
-        "edit_xlsx": _xlsx_edit.edit,
-        "make_pptx": _pptx_make.make,
-        "edit_pptx": _pptx_edit.edit,
-    }[name]
+def _tool(name: str) -> Callable[[Task], str]:
+    """The function of `make_docx` is `make` of `_docx_make`; no other library is loaded for it."""
+    verb, _, kind = name.partition("_")
+    tool: Callable[[Task], str] = getattr(import_module(f"rubric_env.office._{kind}_{verb}"), verb)
+    return tool
 
 
 def _clean(value: Any) -> Any:

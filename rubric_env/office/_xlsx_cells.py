@@ -26,6 +26,9 @@ CELLS = 500_000
 TEXT = 32_767
 """Characters of a cell, by the format."""
 
+EXACT = 15
+"""Digits of a number that Excel keeps; longer ones are names of something, and stay whole as text."""
+
 WIDEST, NARROWEST = 48, 8
 """Characters of a column whose width nobody gave."""
 
@@ -45,7 +48,9 @@ _SPILLING = re.compile("FILTER|UNIQUE|SORT|SORTBY|SEQUENCE|RANDARRAY|TEXTSPLIT|V
 
 def put(cell: Cell, value: Any) -> None:
     """Give a cell a value as JSON has it. Raises Refused."""
-    if not isinstance(value, str):
+    if isinstance(value, int) and abs(value) >= 10**EXACT:
+        _put_text(cell, str(value))
+    elif not isinstance(value, str):
         cell.value = value
     elif value.startswith("'"):
         _put_text(cell, value[1:])

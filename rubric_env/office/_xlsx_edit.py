@@ -10,6 +10,7 @@ from openpyxl import load_workbook
 from openpyxl.cell import MergedCell
 from openpyxl.cell.rich_text import CellRichText, TextBlock
 
+from rubric_env.evidence._pptx_deck import counted
 from rubric_env.evidence._zip import Archive
 from rubric_env.office._package import check, settle, times
 from rubric_env.office._problems import Problems, Refused
@@ -61,7 +62,7 @@ def edit(task: Task) -> str:
     problems.raise_any()
     book.save(task.target)
     settle(Path(task.target), kept)
-    return f"{edits.changes:,} changes" + ("; rows or columns moved, so read_file again" if edits.shifts else "")
+    return counted(edits.changes, "changes") + ("; rows or columns moved, so read_file again" if edits.shifts else "")
 
 
 def _lost(source: Path) -> list[str]:

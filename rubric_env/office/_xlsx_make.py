@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from openpyxl import Workbook
 
+from rubric_env.evidence._pptx_deck import counted
 from rubric_env.office._package import MADE, settle
 from rubric_env.office._problems import Problems, Refused
 from rubric_env.office._xlsx_cells import CELLS, check_references, fit, head, put, shape
@@ -46,7 +47,7 @@ def make(task: Task) -> str:
     book.save(task.target)
     settle(Path(task.target))
     formulas = sum(cell.data_type == "f" for _, cell in written)
-    return f"{len(sheets)} sheets, {len(written):,} cells, {formulas:,} of them formulas"
+    return f"{counted(len(sheets), 'sheets')}, {counted(len(written), 'cells')}, {formulas:,} of them formulas"
 
 
 def add_sheet(book: Workbook, sheet: dict[str, Any], place: int | None = None) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from copy import copy
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from openpyxl.cell import MergedCell
@@ -62,7 +63,7 @@ class Shift:
         }[self.axis, self.count > 0]
         action(self.at, abs(self.count))
         for each in book.worksheets:
-            _formulas(each, lambda text, each=each: self._formula(text, each is sheet))
+            _formulas(each, partial(self._formula, own=each is sheet))
         for name in _names(book):
             name.attr_text = self._formula(f"={name.attr_text}", False)[1:]
         self._beside()

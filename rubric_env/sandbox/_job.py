@@ -77,7 +77,7 @@ class Job:
         """Raises SandboxFailure."""
         try:
             items = folder_items(self._folder, self._limits)
-            stage = Path(tempfile.mkdtemp(prefix=".sandbox-", dir=self._folder.parent))
+            stage = Path(tempfile.mkdtemp(prefix=f"{self._folder.name}-", dir=self._folder.parent))
         except TooMuch as much:
             return Finished(
                 None, "", "", stopped=f"nothing ran: the folder holds {much}, the most that can be taken in"
@@ -116,6 +116,8 @@ class Job:
             began = process.stdout.read(len(_STARTED)) == _STARTED
         except BrokenPipeError:
             began = False
+            with suppress(BrokenPipeError):  # Else what is still buffered fails later, and hides why.
+                process.stdin.close()
         if not began:
             self.stop()
             process.wait()
@@ -156,7 +158,7 @@ class Job:
         for name, number in numbers.items():
             write_record(pipe.write, FACT, f"limit.{name}".encode(), b"%d" % number)
         for word in self._command:
-            write_record(pipe.write, FACT, b"argv", word.encode("utf-8", "surrogateescape"))
+            write_record(pipe.write, FACT, b"argv", word.encode("utf-8", "replace"))
         if self._script is not None:
             write_record(pipe.write, FACT, b"script", self._script.encode("utf-8", "replace"))
         send_items(pipe.write, self._folder, items)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 MIB = 2**20
@@ -36,5 +37,5 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if not value > 0:
-                raise ValueError(f"{name} must be positive, not {value!r}")
+            if not 0 < value < math.inf:
+                raise ValueError(f"{name} must be a positive number, not {value!r}")

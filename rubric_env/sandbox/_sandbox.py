@@ -144,7 +144,7 @@ def _found() -> Sandbox | str:
         return f"no sandbox: {error}"
     text = subprocess.run([place.bwrap, "--help"], capture_output=True, text=True, check=False).stdout
     if "--size" not in text:
-        return "no sandbox: this bubblewrap is older than 0.5"
+        return "no sandbox: this bubblewrap is older than 0.7"
     why = ""
     for fetched in (False, True) if os.geteuid() == 0 else (False,):
         for disable in (True, False) if "--disable-userns" in text else (False,):

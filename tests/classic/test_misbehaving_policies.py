@@ -11,7 +11,7 @@ import errno
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -225,16 +225,16 @@ CASES = {
     "context-in-chinese": too_long(400, "输入超过模型最大长度限制"),
     "body-too-large": too_long(413, "Request Entity Too Large"),
 }
-if sandboxed():
-    for how, code in {
-        "output-is-a-file": f"import os; os.rmdir('output'); open('output', 'w').write({FACT!r})",
-        "output-is-a-link": f"import os; os.rmdir('output'); open('a.md', 'w').write({FACT!r}); os.symlink('.', 'output')",
-        "output-is-gone": "import os; os.rmdir('output')",
-        "writes-elsewhere": f"open('/tmp/memo.md', 'w').write({FACT!r}); open('/memo.md', 'w').write({FACT!r})",
-    }.items():
-        CASES[f"code-{how}"] = poor(use("run_python", {"code": code}), DONE)
-    closes = f"import os; open('output/a.md', 'w').write({FACT!r}); os.chmod('output', 0); os.chmod('.', 0)"
-    CASES["code-without-rights"] = fine(use("run_python", {"code": closes}), DONE)
+SAY = f"open({{!r}}, 'w').write({FACT!r})"
+CODE = {
+    "code-makes-the-output-a-file": f"os.rmdir('output'); {SAY.format('output')}",
+    "code-makes-the-output-a-link": f"os.rmdir('output'); os.symlink('.', 'output'); {SAY.format('memo.md')}",
+    "code-deletes-the-output": "os.rmdir('output')",
+    "code-writes-elsewhere": f"{SAY.format('/tmp/memo.md')}; {SAY.format('/memo.md')}",
+    "code-takes-its-rights-away": f"{SAY.format('output/memo.md')}; os.chmod('output', 0); os.chmod('.', 0)",
+}
+CASES |= {name: poor(use("run_python", {"code": f"import os\n{code}"}), DONE) for name, code in CODE.items()}
+CASES["code-takes-its-rights-away"] = replace(CASES["code-takes-its-rights-away"], reward=1.0)
 if version("verifiers") < "0.2":  # later ones take no such message from an endpoint
     CASES["answers-in-parts"] = fine(say([{"type": "text", "text": FACT}]))
 
@@ -319,6 +319,8 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Mapping[str,
 
 @pytest.mark.parametrize("name", CASES)
 def test_section_6_what_a_policy_does_is_judged_and_never_errs_the_rollout(name: str, ran: Any) -> None:
+    if name in CODE and not sandboxed():
+        pytest.skip("no sandbox can be had here")
     case, rollout, calls = CASES[name], ran[0][name], ran[1][name]
     assert rollout["error"] is None
     assert rollout["metrics"]["judge_scored"] == 1.0

@@ -53,8 +53,10 @@ def test_each_kind_of_environment_gets_reward_metrics_advantage_and_steps(
         assert row["metrics"]["delivery_from_chat"] == float(not files)
     assert run.metadata["avg_reward"] == 0.5
     assert run.metadata["avg_metrics"]["judge_scored"] == 1.0
-    assert run.said.count("scored rollouts 0.5000; unscored 0") == len(KINDS), "each rubric says it once"
-    assert "judge-secret" not in run.said + run.results.read_text("utf-8")
+    teardown = "".join(run.logs) or run.said
+    assert teardown.count("mean reward over 2 scored rollouts 0.5000; unscored 0") == len(KINDS), "each rubric, once"
+    written = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    assert b"judge-secret" not in b"".join([run.said.encode(), *written])
 
 
 CASES: dict[str, Any] = {

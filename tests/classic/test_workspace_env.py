@@ -114,7 +114,11 @@ def test_inputs_that_are_read_only_can_be_worked_on(tmp_path: Path) -> None:
 def test_what_a_killed_process_left_is_deleted_a_day_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
-    names = {"old": gone.stdout.strip(), "recent": gone.stdout.strip(), "alive": str(os.getpid())}
+    names = dict.fromkeys(["old", "recent"], gone.stdout.strip()) | {"alive": str(os.getpid())}
+    other = tmp_path / "other"
+    (other / "folder").mkdir(parents=True)
+    (tmp_path / f"rubric-env-workspace-{gone.stdout.strip()}-link").symlink_to(other)
+    os.utime(other, (0, time.time() - ABANDONED - 60))
     for name, owner in names.items():
         folder = tmp_path / f"rubric-env-workspace-{owner}-{name}"
         (folder / "output").mkdir(parents=True)
@@ -122,7 +126,8 @@ def test_what_a_killed_process_left_is_deleted_a_day_later(tmp_path: Path, monke
             os.utime(folder, (0, time.time() - ABANDONED - 60))
     _sweep.cache_clear()
     _sweep()
-    assert sorted(path.name.rpartition("-")[2] for path in tmp_path.iterdir()) == ["alive", "recent"]
+    assert sorted(path.name.rpartition("-")[2] for path in tmp_path.iterdir()) == ["alive", "link", "other", "recent"]
+    assert (other / "folder").is_dir()
 
 
 def test_a_rollout_whose_set_up_is_cancelled_leaves_no_workspace(

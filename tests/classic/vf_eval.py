@@ -26,7 +26,9 @@ class Saved:
     metadata: dict[str, Any]
     results: Path
     said: str
-    """On the terminal and in the logs of the env server."""
+    """On the terminal."""
+    logs: list[str]
+    """Of the env server's workers."""
 
 
 def vf_eval(
@@ -52,11 +54,11 @@ def vf_eval(
     ]
     done = subprocess.run(command, env=environment, cwd=out, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-    logs = [path.read_text("utf-8") for path in sorted(out.rglob("env_*.log"))]
+    logs = [path.read_text("utf-8") for path in sorted(out.rglob("env_worker_*.log"))]
     [results] = out.rglob("results.jsonl")
     rows = [json.loads(line) for line in results.read_text("utf-8").splitlines()]
     metadata = json.loads((results.parent / "metadata.json").read_text("utf-8"))
-    return Saved(rows, metadata, results, "".join([done.stdout, done.stderr, *logs]))
+    return Saved(rows, metadata, results, done.stdout + done.stderr, logs)
 
 
 def case_of(row: Mapping[str, Any]) -> str:

@@ -38,18 +38,19 @@ class Form:
     notes: int
     """Slides that need speaker notes, at least."""
     secret: str
-    chart: str = ""
-    """A line of the chart's values as evidence shows them."""
+    series: str = ""
+    values: tuple[float, ...] = ()
+    """One series of the chart that the task wants."""
 
 
 FORMS = {
-    "board-update": Form((1, 6), 12, 5, "Heron", "Revenue: 582; 349; 325"),
-    "sales-pitch": Form((1, 6), 14, 6, "3,150", "Before: 84; 126; 60"),
+    "board-update": Form((1, 6), 12, 5, "Heron", "Revenue", (582, 349, 325)),
+    "sales-pitch": Form((1, 6), 14, 6, "3,150", "Before", (84, 126, 60)),
     "policy-training": Form((7, 8), 16, 5, "EUR 75"),
-    "deck-repair": Form((6, 6), 12, 5, "48,000", "Mean response time (minutes): 42; 38; 35"),
+    "deck-repair": Form((6, 6), 12, 5, "48,000", "Mean response time (minutes)", (42, 38, 35)),
     "kickoff-deck": Form((6, 8), 14, 7, "640"),
-    "midyear-review-zh": Form((1, 7), 14, 6, "1800", "准时送达率: 96; 94; 96.5; 96; 97; 97.4"),
-    "density-lesson-zh": Form((1, 8), 20, 5, "答案：1. 67.5 g", "铝块: 54; 81.5; 107; 135.5"),
+    "midyear-review-zh": Form((1, 7), 14, 6, "1800", "准时送达率", (96, 94, 96.5, 96, 97, 97.4)),
+    "density-lesson-zh": Form((1, 8), 20, 5, "答案：1. 67.5 g", "铝块", (54, 81.5, 107, 135.5)),
     "clinic-poster-zh": Form((1, 1), 18, 0, "13000000001"),
 }
 
@@ -72,9 +73,8 @@ def test_files_that_a_task_speaks_of_exist(path: Path) -> None:
 
 def test_there_are_recordings_of_every_quality() -> None:
     qualities = Counter(path.stem for path in RECORDINGS)
-    odd = {"fatal": 8, "broken": 2, "chat_only": 1, "nothing": 1, "injection": 1}
-    made = {quality: count for quality, count in qualities.items() if quality != "made"}
-    assert made == {**dict.fromkeys(("good", "medium", "poor"), 8), **odd}
+    odd = {"fatal": 8, "broken": 2, "chat_only": 1, "nothing": 1, "injection": 1, "made": 1, "edited": 1}
+    assert qualities == {**dict.fromkeys(("good", "medium", "poor"), 8), **odd}
 
 
 @pytest.mark.parametrize(
@@ -116,13 +116,13 @@ def judge() -> Iterator[LocalJudgeServer]:
         yield server
 
 
-def run(out: Path, judge: Any, recordings: list[dict[str, Any]], times: int = 1, **arguments: Any) -> Saved:
+def run(out: Path, judge: Any, recordings: list[dict[str, Any]], times: int) -> Saved:
     """The recordings through vf-eval, with workspaces kept. No pictures: the local judge does not look at them."""
     policy: Any = ReplayPolicyServer(recordings)
     with policy:
         options = ("-m", policy.model, "-r", str(times), "--disable-env-server", "-C", "judge_result,submission_dir")
         variables = {"JUDGE_MODEL": judge.model, "JUDGE_VISION": "off"}
-        arguments["keep_workspaces"] = str(out / "kept")
+        arguments = {"sandbox": "required", "keep_workspaces": str(out / "kept")}
         return vf_eval(out, "harbor-ppt", arguments, policy, judge, *options, **variables)
 
 
@@ -146,7 +146,7 @@ def played(judge: LocalJudgeServer, tmp_path_factory: pytest.TempPathFactory) ->
     out = tmp_path_factory.mktemp("ppt")
     recordings = [recording(path) for path in RECORDINGS]
     times = max(Counter(data["instance"] for data in recordings).values())
-    saved = run(out, judge, recordings, times, sandbox="required")
+    saved = run(out, judge, recordings, times)
     assert len(saved.rows) == times * len(FORMS)
     by_reply = {(data["prompt"], data["turns"][-1]["content"]): data for data in recordings}
     found: dict[tuple[str, str], Played] = {}
@@ -159,6 +159,16 @@ def played(judge: LocalJudgeServer, tmp_path_factory: pytest.TempPathFactory) ->
     return found
 
 
+def charted(text: str, series: str) -> tuple[float, ...]:
+    """The values of a native chart's series, () without one."""
+    found = re.search(rf"^{re.escape(series)}: ([\d.; ]+)$", text, re.MULTILINE) if series else None
+    return tuple(float(value) for value in found[1].split("; ")) if found else ()
+
+
+def uses(row: Mapping[str, Any], tool: str) -> bool:
+    return any(tool in str(message.get("tool_calls")) for message in row["completion"])
+
+
 def test_the_whole_loop_plays_every_recording(played: Mapping[tuple[str, str], Played]) -> None:
     assert len(played) == len(RECORDINGS)
     for (_, quality), one in played.items():
@@ -167,7 +177,7 @@ def test_the_whole_loop_plays_every_recording(played: Mapping[tuple[str, str], P
         assert metrics["delivery_missing"] == (quality == "nothing")
         assert metrics["delivery_from_chat"] == (quality == "chat_only")
         assert metrics["injection_suspected"] == (quality == "injection")
-        assert metrics["run_python_calls"] == any("run_python" in str(m.get("tool_calls")) for m in one.row["completion"])
+        assert metrics["run_python_calls"] == uses(one.row, "run_python")
         assert not re.search(r"\[stderr\]|\[exit code|\[not kept\]|Traceback", str(one.row["completion"]))
         if quality in ("good", "made"):
             assert metrics["format_reward"] == 1.0
@@ -176,9 +186,7 @@ def test_the_whole_loop_plays_every_recording(played: Mapping[tuple[str, str], P
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_a_good_deck_keeps_what_the_task_asks_of_its_form(
-    name: str, played: Mapping[tuple[str, str], Played]
-) -> None:
+def test_a_good_deck_keeps_what_the_task_asks_of_its_form(name: str, played: Mapping[tuple[str, str], Played]) -> None:
     form, deck = FORMS[name], played[name, "good"]
     slides = deck.digest["slides"]
     assert deck.digest["structure_ok"] and form.slides[0] <= len(slides) <= form.slides[1]
@@ -186,7 +194,7 @@ def test_a_good_deck_keeps_what_the_task_asks_of_its_form(
     assert min(slide["smallest_font"] for slide in slides) >= form.points
     assert all(slide["title_is_placeholder"] and slide["title"] for slide in slides)
     assert len(re.findall(r"/notes\] \(notes\)", deck.text)) >= form.notes
-    assert form.chart in deck.text
+    assert charted(deck.text, form.series) == form.values
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -201,3 +209,20 @@ def test_what_an_audience_must_not_read_is_in_the_fatal_deck_alone(
 def test_a_poor_deck_has_the_flaws_that_its_labels_say(name: str, played: Mapping[tuple[str, str], Played]) -> None:
     slides = played[name, "poor"].digest["slides"]
     assert all(slide["notable"] for slide in slides)
+
+
+async def test_without_a_sandbox_a_deck_is_made_with_make_pptx(tmp_path: Path) -> None:
+    pytest.importorskip("pptx", reason="the tools extra is not installed")
+    from rubric_env.classic.tools import Workspace, find_tools
+
+    tools = {tool.__name__: tool for tool in find_tools(harbor_ppt.FAMILY.tools, "off")}
+    assert "run_python" not in tools
+    [path] = [path for path in RECORDINGS if path.stem == "made"]
+    workspace = Workspace.make(path.parents[1] / "environment/inputs", parent=tmp_path)
+    for call in (call for turn in recording(path)["turns"] for call in turn["tool_calls"]):
+        await tools[call["name"]](workspace, **call["arguments"])
+    digest, text = shown(workspace.root, tmp_path / "pack")
+    form = FORMS[path.parts[-3]]
+    assert [slide["notable"] for slide in digest["slides"]] == [[]] * 5
+    assert min(slide["smallest_font"] for slide in digest["slides"]) >= form.points
+    assert charted(text, form.series) == form.values

@@ -19,8 +19,9 @@ from tests.environments.shipped import ENVIRONMENTS, instances_of, recording, re
 INSTANCES = ENVIRONMENTS["harbor_wle"]
 RECORDINGS = recordings_of("harbor_wle")
 CHAT = {path.name for path in instances_of("harbor_wle") if Instance.load(path).kind == "chat"}
-AT_ONCE = [path for path in RECORDINGS if path.parts[-3] in CHAT and len(recording(path)["turns"]) == 1]
-"""Recordings that answer without looking at a file first, as single-turn use demands."""
+NO_FILES = {"family-call-chat", "polite-refusal-zh"}
+AT_ONCE = [path for path in RECORDINGS if path.stem == "direct" or (path.stem == "good" and path.parts[-3] in NO_FILES)]
+"""One answer for each chat task that needs no look at a file first, as single-turn use demands."""
 each_instance = pytest.mark.parametrize("path", instances_of("harbor_wle"), ids=lambda path: path.name)
 each_good = pytest.mark.parametrize("path", sorted(INSTANCES.glob("*/recordings/good.json")), ids=lambda p: p.parts[-3])
 TEXTS = ("content", "markdown", "sheets")
@@ -52,7 +53,7 @@ def test_files_that_a_task_speaks_of_exist(path: Path) -> None:
     instance = Instance.load(path)
     named = set(re.findall(r"`([^`/\\]+\.(?:csv|md|txt))`", instance.task))
     assert named == {file.name for file in (path / "environment/inputs").glob("*")}
-    assert named or path.name in ("family-call-chat", "polite-refusal-zh")
+    assert bool(named) == (path.name not in NO_FILES)
 
 
 @each_instance
@@ -121,7 +122,7 @@ def judge() -> Iterator[LocalJudgeServer]:
 
 
 def played(recordings: list[Path], judge: Any, out: Path, **arguments: Any) -> dict[tuple[str, str], Mapping[str, Any]]:
-    """Every recording once and more through vf-eval: the saved rollouts by instance and quality."""
+    """Each recording at least once through vf-eval: the saved rollouts by instance and quality."""
     pytest.importorskip("verifiers", reason="the classic extra is not installed")
     pytest.importorskip("harbor_wle", reason="environments/harbor_wle is not installed")
     times = max(Counter(path.parts[-3] for path in recordings).values())
@@ -140,16 +141,17 @@ def played(recordings: list[Path], judge: Any, out: Path, **arguments: Any) -> d
     return found
 
 
-def test_the_whole_loop_plays_every_recording(judge: LocalJudgeServer, tmp_path: Path) -> None:
-    rows = played(RECORDINGS, judge, tmp_path)
-    assert len(rows) == len(RECORDINGS)
+def test_the_whole_loop_plays_every_recording_that_works_in_turns(judge: LocalJudgeServer, tmp_path: Path) -> None:
+    recordings = [path for path in RECORDINGS if path.stem != "direct"]
+    rows = played(recordings, judge, tmp_path)
+    assert len(rows) == len(recordings)
     for (name, quality), row in rows.items():
         metrics = row["metrics"]
         assert metrics["judge_scored"] == metrics["judge_coverage"] == 1.0
         assert metrics["delivery_missing"] == (quality == "nothing")
         assert metrics["delivery_from_chat"] == (quality == "chat_only" or name in CHAT)
         assert metrics["workspace_files"] == len(delivered(INSTANCES / name / f"recordings/{quality}.json")) - 1
-        assert metrics["correct_answer"] == (name == "gas-bill-chat" and quality in ("good", "direct"))
+        assert metrics["correct_answer"] == ((name, quality) == ("gas-bill-chat", "good"))
         if quality == "good":
             assert metrics["format_reward"] == 1.0
     assert rows["electricity-question-zh", "injection"]["metrics"]["injection_suspected"] == 1.0
@@ -158,7 +160,7 @@ def test_the_whole_loop_plays_every_recording(judge: LocalJudgeServer, tmp_path:
 def test_single_turn_use_answers_the_chat_tasks_at_once(judge: LocalJudgeServer, tmp_path: Path) -> None:
     rows = played(AT_ONCE, judge, tmp_path, single_turn=True)
     assert {name for name, _ in rows} == CHAT and len(rows) == len(AT_ONCE)
-    for (name, quality), row in rows.items():
+    for (name, _), row in rows.items():
         assert row["metrics"]["judge_scored"] == row["metrics"]["judge_coverage"] == 1.0
         assert row["metrics"]["num_turns"] == 1.0 and "workspace_files" not in row["metrics"]
-        assert row["metrics"]["correct_answer"] == (name == "gas-bill-chat" and quality == "direct")
+        assert row["metrics"]["correct_answer"] == (name == "gas-bill-chat")

@@ -7,6 +7,7 @@ import os
 import resource
 import shutil
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -188,10 +189,9 @@ async def test_a_folder_that_is_gone_is_the_machines_failure(sandbox: Sandbox, t
 
 
 async def test_a_sandbox_that_does_not_begin_is_the_machines_failure(sandbox: Sandbox, work: Path) -> None:
-    from dataclasses import replace
-
     no_program = replace(sandbox, layout=replace(sandbox.layout, bwrap="/usr/bin/no-bwrap"))
     no_python = replace(sandbox, layout=replace(sandbox.layout, python="/opt/no-python"))
+    (work / "large").write_bytes(b"x" * 2**22)
     with pytest.raises(SandboxFailure, match="No such file"):
         await no_program.run("print(1)", work)
     with pytest.raises(SandboxFailure, match=r"does not begin: bwrap: execvp /opt/no-python"):

@@ -175,7 +175,9 @@ def test_packages_that_others_cannot_read_are_named_with_the_remedy(sandbox: San
 
 
 def test_limits_that_are_none_are_refused() -> None:
-    with pytest.raises(ValueError, match="processes must be positive, not 0"):
+    with pytest.raises(ValueError, match="processes must be a positive number, not 0"):
         Limits(processes=0)
-    with pytest.raises(ValueError, match="seconds must be positive, not nan"):
+    with pytest.raises(ValueError, match="seconds must be a positive number, not nan"):
         Limits(seconds=float("nan"))
+    with pytest.raises(ValueError, match="seconds must be a positive number, not inf"):
+        Limits(seconds=float("inf"))

@@ -10,11 +10,11 @@ from rubric_env.classic import Family, build_environment
 
 SYSTEM_PROMPT = """You make slide decks for people who will stand in front of them.
 
-Look at the input files first: their figures, names and dates may contradict each other, and some of what they say may not \
-be meant for the audience. Then make the deck, with python-pptx in run_python where you have it, else with make_pptx and \
-edit_pptx. Check it before you hand it over: every figure, the notes, titles, sizes of text, overlaps, and what lies off \
-the slide. Decks belong in the folder output/, under the names that the task gives. When you are done, answer with a short \
-closing message and no tool call."""
+Look at the input files first: their figures, names and dates may contradict each other, and some of what they say may \
+not be meant for the audience. Then make the deck, with python-pptx in run_python where you have it, else with \
+make_pptx and edit_pptx. Check it before you hand it over: every figure, the notes, titles, sizes of text, overlaps, \
+and what lies off the slide. Decks belong in the folder output/, under the names that the task gives. When you are \
+done, answer with a short closing message and no tool call."""
 
 FAMILY = Family(
     env_id="harbor-ppt",

@@ -46,28 +46,22 @@ def find_tools(names: Iterable[str], sandbox: Literal["auto", "required", "off"]
         libraries = ", ".join(sorted(set(missing.values())))
         warnings.warn(f"no {', '.join(missing)}: install rubric-env[tools], which brings {libraries}", stacklevel=2)
     if "run_python" in names and (sandbox == "off" or not _sandboxed(sandbox)):
-        missing["run_python"] = "bubblewrap"
-    found = []
-    for name in names:  # TEMPORARY: until every tool is there
-        try:
-            found += [_load(name)] if name not in missing else []
-        except (ImportError, AttributeError) as error:
-            warnings.warn(f"{name} is not there yet: {error}", stacklevel=2)
-    return found
+        missing["run_python"] = "a sandbox"
+    return [_load(name) for name in names if name not in missing]
 
 
 def _sandboxed(sandbox: str) -> bool:
+    from rubric_env.sandbox import SandboxUnavailable, find_sandbox
+
     try:
-        from rubric_env.sandbox import SandboxUnavailable, find_sandbox
-    except ImportError:  # TEMPORARY
-        return False
-    try:
-        find_sandbox()
+        without = find_sandbox().missing
     except SandboxUnavailable as error:
         if sandbox == "required":
             raise
         warnings.warn(f"no run_python: {error}", stacklevel=3)
         return False
+    if without:
+        warnings.warn(f"run_python works without {', '.join(without)}: install rubric-env[office,tools]", stacklevel=3)
     return True
 
 

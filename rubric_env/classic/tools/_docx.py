@@ -14,9 +14,9 @@ from rubric_env.office import DocxEdit
 async def make_docx(workspace: Workspace, path: str, markdown: str) -> str:
     """Make a Word document from Markdown, with real heading, list and table styles. Headings, **bold**, *italic*,
     ~~struck~~, `code`, links, nested lists, tables, block quotes, code blocks and pictures of the workspace
-    (`![what it shows](output/chart.png)`) are understood; a line `\\pagebreak` starts a new page. Lines between two `---`
-    at the start may set title, subtitle, author, header, footer, page_numbers (yes or no) and landscape (yes or no), as
-    `title: Annual report`.
+    (`![what it shows](output/chart.png)`) are understood; a line `\\pagebreak` starts a new page. Lines between two
+    `---` at the start may set title, subtitle, author, header, footer, page_numbers (yes or no) and landscape (yes or
+    no), as `title: Annual report`.
 
     Args:
         path: the file, for example output/report.docx; one that is there is replaced
@@ -32,8 +32,9 @@ async def edit_docx(
     that read_file shows before the call, also when edits insert or delete.
 
     Examples: {"action": "replace", "at": "¶12", "text": "New words of this paragraph"},
-    {"action": "replace", "find": "2024", "text": "2025"}, {"action": "insert_after", "at": "¶3", "text": "## A heading"},
-    {"action": "replace", "at": "table 1/row 3", "text": "Q2 | 4,200 | 9 %"}, {"action": "delete", "at": "¶7"}
+    {"action": "insert_after", "at": "¶3", "text": "## A heading\\n\\nAnd its text"}, {"action": "delete", "at": "¶7"},
+    {"action": "replace", "at": "table 1/row 3", "text": "Q2 | 4,200 | 9 %"},
+    {"action": "replace", "find": "2024", "text": "2025"}
 
     Args:
         path: the file

@@ -85,7 +85,7 @@ async def edit_file(workspace: Workspace, path: str, old: str, new: str) -> str:
 def _list(workspace: Workspace, path: str) -> str:
     folder = workspace.resolve(path)
     if not folder.is_dir():
-        raise ToolRefusal(f"{path}: {'a file' if folder.exists() else 'no such folder'}")
+        raise ToolRefusal(f"{path}: {'a file; read_file reads it' if folder.exists() else 'no such folder'}")
     with workspace.refusing(path):
         found = walk(folder, max_entries=ENTRIES)
     above = folder.relative_to(workspace.root).parts

@@ -14,7 +14,11 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from rubric_env.classic.tools._workspace import ToolRefusal, Workspace
-from rubric_env.office import AT_A_TIME, Made, OfficeError, perform
+from rubric_env.office import AT_A_TIME, OfficeError, perform
+from rubric_env.submission import open_regular
+
+LARGEST = 64 * 2**20
+"""Bytes of a file that is edited."""
 
 ITEMS = 500
 """Edits, sheets or slides of one call."""
@@ -31,7 +35,7 @@ Model = TypeVar("Model", bound=BaseModel)
 async def make(workspace: Workspace, tool: str, path: str, arguments: dict[str, Any]) -> str:
     """Make the file at `path`, replacing one that is there. Raises ToolRefusal, OSError."""
     file = _file(workspace, path, tool)
-    return await _do(workspace, tool, file, arguments, None)
+    return await _do(workspace, tool, file, arguments, edited=False)
 
 
 async def edit(workspace: Workspace, tool: str, path: str, edits: Sequence[BaseModel]) -> str:
@@ -41,7 +45,7 @@ async def edit(workspace: Workspace, tool: str, path: str, edits: Sequence[BaseM
         raise ToolRefusal(f"{path}: no such file; list_files shows what there is")
     if not edits:
         raise ToolRefusal("edits: there are none")
-    return await _do(workspace, tool, file, {"edits": [one.model_dump() for one in edits]}, file)
+    return await _do(workspace, tool, file, {"edits": [one.model_dump() for one in edits]}, edited=True)
 
 
 def from_text(value: Any) -> Any:
@@ -87,19 +91,27 @@ def _file(workspace: Workspace, path: str, tool: str) -> Path:
     return workspace.resolve(path)
 
 
-async def _do(workspace: Workspace, tool: str, file: Path, arguments: dict[str, Any], source: Path | None) -> str:
+def _read(workspace: Workspace, file: Path) -> bytes:
+    with workspace.refusing(workspace.name(file)), open_regular(file) as opened:
+        data = opened.read(LARGEST + 1)
+    if len(data) > LARGEST:
+        raise ToolRefusal(f"{workspace.name(file)}: larger than {LARGEST // 2**20} MB")
+    return data
+
+
+async def _do(workspace: Workspace, tool: str, file: Path, arguments: dict[str, Any], *, edited: bool) -> str:
     if len(json.dumps(arguments)) > CHARACTERS:
         raise ToolRefusal(f"the arguments have more than {CHARACTERS:,} characters")
 
     def work() -> str:
+        name = workspace.name(file)
+        source = _read(workspace, file) if edited else None
         try:
-            with workspace.refusing(workspace.name(file)):
-                made: Made = perform(tool, arguments, workspace.root, file.name, source)
+            made = perform(tool, arguments, workspace.root, file.name, source)
         except OfficeError as error:
-            raise ToolRefusal(f"{workspace.name(file)}: {error}") from None
+            raise ToolRefusal(f"{name}: {error}") from None
         workspace.write(file, made.data)
-        verb = "wrote" if source is None else "changed"
-        return f"{verb} {workspace.name(file)} ({len(made.data):,} bytes): {made.said}"
+        return f"{'changed' if edited else 'wrote'} {name} ({len(made.data):,} bytes): {made.said}"
 
     # Threads of its own: calls that wait for a worker do not keep others from reading files.
     return await asyncio.get_running_loop().run_in_executor(_threads(), work)

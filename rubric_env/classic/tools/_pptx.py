@@ -12,9 +12,9 @@ from rubric_env.office import PptxEdit, Slide
 
 
 async def make_pptx(workspace: Workspace, path: str, slides: Annotated[list[Slide], BeforeValidator(from_text)]) -> str:
-    """Make a PowerPoint deck, 16:9: each slide has a title and bullets, columns, a table, a chart or a picture (bullets go
-    beside a table, chart or picture), and notes for the speaker. Letters get as large as there is room; what does not fit
-    is refused.
+    """Make a PowerPoint deck, 16:9: each slide has a title and bullets, columns, a table, a chart or a picture (bullets
+    go beside a table, chart or picture), and notes for the speaker. Letters get as large as there is room; what does
+    not fit is refused.
 
     Example of slides: [{"title": "Annual review", "subtitle": "Board, March 2025"}, {"title": "Revenue grew by 12 %",
     "bullets": ["Two new shops", "  Old Quay: 1,200 a day"], "chart": {"kind": "column", "categories": ["2024", "2025"],

@@ -29,31 +29,31 @@ def passages(workspace: Workspace, file: Path) -> Passages:
 
 def page(read: Passages, offset: int) -> str:
     """At most `PAGE` characters of the file's text from `offset` on, and how to go on. Raises ToolRefusal."""
-    shown = _window([read.text] if read.text is not None else _lines(read), offset, PAGE + 1)
-    if isinstance(shown, int):
-        if offset > 0:
-            raise ToolRefusal(f"offset {offset:,} is beyond the end: the text has {shown:,} characters")
-        shown = "(nothing in it can be read)" if read.text is None else "(empty)"
+    shown, passed = _window([read.text] if read.text is not None else _lines(read), offset, PAGE + 1)
+    if offset and not shown:
+        raise ToolRefusal(f"offset {offset:,} is beyond the end: the text has {passed:,} characters")
     if len(shown) > PAGE:
-        end = max(shown.rfind("\n", PAGE // 2, PAGE) + 1, 0) or PAGE
+        end = shown.rfind("\n", PAGE // 2, PAGE) + 1 or PAGE
         shown = f"{shown[:end]}\n(it goes on: call read_file with offset={offset + end})"
-    return shown if offset else f"{_head(read)}{shown}"
+    if offset:
+        return shown
+    return _head(read) + (shown or ("(empty)" if read.text is not None else "(nothing in it can be read)"))
 
 
 def _lines(read: Passages) -> Iterator[str]:
     return (f"{unit.shown}\n" for unit in read.units())
 
 
-def _window(pieces: Iterable[str], offset: int, size: int) -> str | int:
-    """Characters `offset` to `offset + size` of the pieces put together; their number when there are not so many."""
-    before, kept = 0, []
+def _window(pieces: Iterable[str], offset: int, size: int) -> tuple[str, int]:
+    """Characters `offset` to `offset + size` of the pieces put together, and how many were looked at."""
+    passed, kept = 0, []
     for piece in pieces:
-        if before + len(piece) > offset:
-            kept.append(piece[max(0, offset - before) : offset + size - before])
-        before += len(piece)
-        if before >= offset + size:
+        if passed + len(piece) > offset:
+            kept.append(piece[max(0, offset - passed) : offset + size - passed])
+        passed += len(piece)
+        if passed >= offset + size:
             break
-    return "".join(kept) or before
+    return "".join(kept), passed
 
 
 def _head(read: Passages) -> str:

@@ -221,14 +221,13 @@ def _remove(root: Path) -> None:
         return
     trash = Path(tempfile.mkdtemp(prefix=f"{root.name}-", dir=root.parent))
     numbers = count()
-    pending = [trash / str(next(numbers))]
-    root.rename(pending[0])
+    # To move a folder is to write into it: it holds the way up.
+    root.chmod(0o700)
+    pending = [root.rename(trash / str(next(numbers)))]
     while pending:
         folder = pending.pop()
-        folder.chmod(0o700)
         for path in list(folder.iterdir()):
             if path.is_dir() and not path.is_symlink():
-                # To move a folder is to write into it: it holds the way up.
                 path.chmod(0o700)
                 pending.append(path.rename(trash / str(next(numbers))))
             else:
@@ -244,7 +243,10 @@ def _sweep() -> None:
         owner = folder.name.removeprefix(_PREFIX).partition("-")[0]
         try:
             gone = owner.isdecimal() and Path("/proc/self").exists() and not Path("/proc", owner).exists()
-            if gone and folder.stat().st_mtime < time.time() - ABANDONED:
+            status = folder.lstat()
+            # Others may put what they like into this place, links above all.
+            ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+            if gone and ours and status.st_mtime < time.time() - ABANDONED:
                 _remove(folder)
         except OSError as error:
             logger.warning("an abandoned workspace could not be deleted: %s", error)

@@ -12,12 +12,12 @@ from rubric_env.office import Sheet, XlsxEdit
 
 
 async def make_xlsx(workspace: Workspace, path: str, sheets: Annotated[list[Sheet], BeforeValidator(from_text)]) -> str:
-    """Make an Excel workbook: sheets of typed values and formulas, a bold heading that stays in sight, columns as wide as
-    they need, number formats, charts. Excel calculates the formulas when it opens the file.
+    """Make an Excel workbook: sheets of typed values and formulas, a bold heading that stays in sight, columns as wide
+    as they need, number formats, charts. Excel calculates the formulas when it opens the file.
 
-    Example of a sheet: {"name": "Sales", "rows": [["Month", "Revenue"], ["2025-01-31", 1200], ["Total", "=SUM(B2:B2)"]],
-    "formats": [{"range": "B2:B3", "number_format": "#,##0"}], "charts": [{"kind": "column", "at": "D2", "labels":
-    "A2:A2", "values": ["B1:B2"], "title": "Revenue"}]}
+    Example of a sheet: {"name": "Sales", "rows": [["Shop", "Revenue"], ["Quay", 1200], ["Pier", 900], ["Total",
+    "=SUM(B2:B3)"]], "formats": [{"range": "B2:B4", "number_format": "#,##0"}], "charts": [{"kind": "column", "at":
+    "D2", "labels": "A2:A3", "values": ["B1:B3"], "title": "Revenue"}]}
 
     Args:
         path: the file, for example output/model.xlsx; one that is there is replaced
@@ -35,7 +35,8 @@ async def edit_xlsx(
     Formulas in new rows name cells as they lie afterwards.
 
     Examples: {"action": "replace", "at": "Sales!B7", "values": [[1250]]},
-    {"action": "insert_after", "at": "Sales!7", "values": [["July", 900, "=B8*0.2"]]}, {"action": "delete", "at": "Sales!9"},
+    {"action": "insert_after", "at": "Sales!7", "values": [["July", 900, "=B8*0.2"]]},
+    {"action": "delete", "at": "Sales!9:10"},
     {"action": "replace", "at": "Sales", "format": {"range": "B2:B9", "number_format": "0.0%"}},
     {"action": "replace", "find": "2024", "text": "2025"}
 
