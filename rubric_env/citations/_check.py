@@ -16,8 +16,8 @@ from rubric_env.citations._sources import find_sources
 SOURCES_WANTED = 3
 """Documents that a report must rest on for the full score: research that knows one source only is none."""
 
-REPORT_CHARS = 400_000
-"""Read of one report: ten times the longest that people write."""
+REPORT_CHARS = 200_000
+"""Read of one report: three times the longest that models write."""
 
 QUOTES_CHECKED = 300
 LISTED = 200

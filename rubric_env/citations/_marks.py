@@ -13,6 +13,9 @@ from rubric_env.citations._sources import URL, Listed, document_at, trimmed
 
 Verdict = Literal["resolved", "unresolved", "dangling"]
 
+CITATIONS = 5_000
+"""Found in one report; more than three times what the longest have."""
+
 RANGE = 50
 """Sources that one range as [3-12] may cover; a longer one is no citation."""
 
@@ -79,6 +82,8 @@ def find_citations(plain: str, listed: Sequence[Listed], corpus: Corpus) -> Iter
         found.append(_address(_Mark(url, match.start()), url, corpus))
     text = URL.sub(lambda match: " " * len(match.group()), text)
     for match in _BRACKET.finditer(text):
+        if len(found) > CITATIONS:
+            break
         mark = _Mark(match.group(), match.start())
         if match["round"]:
             # In round brackets anything may stand: only what is plainly no word is taken for an id.
@@ -87,7 +92,7 @@ def find_citations(plain: str, listed: Sequence[Listed], corpus: Corpus) -> Iter
         inside = _REST.sub("", match["inside"]).strip()
         labels, ids = _labels(mark, inside, by_label), _ids(mark, inside, corpus)
         found += (labels or ids) if by_label else (ids or labels)
-    yield from sorted(found, key=lambda citation: citation.start)
+    yield from sorted(found, key=lambda citation: citation.start)[:CITATIONS]
 
 
 def _blanked(text: str, spans: Sequence[tuple[int, int]]) -> str:

@@ -93,7 +93,7 @@ def _passages(text: str, all_blocks: Sequence[Block]) -> Iterator[_Passage]:
             before = text[all_blocks[number - 1].start : all_blocks[number - 1].end].rstrip(" \n*_") if number else ""
             marked = list(_block_quote(words, introduced=before.endswith((":", "："))))
         for start, quote in marked:
-            if _is_quote(quote, words[:start]):
+            if _is_quote(quote, words[max(0, start - 40) : start]):
                 yield _Passage(quote, block.start + start, number)
 
 
@@ -130,7 +130,7 @@ def _block_quote(words: str, *, introduced: bool) -> Iterator[tuple[int, str]]:
 
 def _is_quote(quote: str, before: str) -> bool:
     """Whether somebody's words are given: long enough, and no title."""
-    if size_in_words(quote) < LEAST_WORDS or _NAMED.search(before[-40:]):
+    if size_in_words(quote) < LEAST_WORDS or _NAMED.search(before):
         return False
     if max(map(size_in_words, _GAP.split(quote))) < LEAST_PIECE:
         return False

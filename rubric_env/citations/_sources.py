@@ -30,7 +30,8 @@ _DEFINITION = re.compile(r" {0,3}\[(?P<label>[^\[\]^]{1,80})\]:\s*<?(?:https?://
 _LEADING = re.compile(r"\s*[\[［【](?P<label>\d{1,3})[\]］】]\s*[:：]?\s*(?=\S)(?!\()")
 
 URL = re.compile(
-    r"(?<![\w@/.])(?:https?://|www\.)[^\s<>\"`|\\^{}\[\]「」『』【】《》“”，。；、！？（）［］]+", re.IGNORECASE
+    r"(?<![\w@/.])(?:https?://|www\.)[^\s<>\"`|\\^{}\[\]「」『』【】《》“”，。；、！？（）［］]{1,2000}",
+    re.IGNORECASE,
 )
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _WORD = re.compile(r"[^\s\[\](){}<>|,;:\"'`*，。；：、（）【】《》“”「」]+")
@@ -52,9 +53,11 @@ class Listed:
 
 def trimmed(url: str) -> str:
     """An address without what closes the sentence or bracket around it."""
-    while url and (url[-1] in ".,;:!?'*_~”’" or (url[-1] == ")" and url.count(")") > url.count("("))):
-        url = url[:-1]
-    return url
+    end, unopened = len(url), url.count(")") - url.count("(")
+    while end and (url[end - 1] in ".,;:!?'*_~”’" or (url[end - 1] == ")" and unopened > 0)):
+        unopened -= url[end - 1] == ")"
+        end -= 1
+    return url[:end]
 
 
 def document_at(url: str, corpus: Corpus) -> Document | None:

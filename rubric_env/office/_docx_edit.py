@@ -16,7 +16,7 @@ from rubric_env.evidence._ooxml import Package
 from rubric_env.evidence._pptx_deck import counted
 from rubric_env.evidence._reading import Reading
 from rubric_env.office._docx_markdown import Writer, parse, parse_inline
-from rubric_env.office._package import check, settle, times
+from rubric_env.office._package import check, settle
 from rubric_env.office._problems import Problems, Refused
 from rubric_env.office._text import nearest, replace_words, row_cells
 
@@ -36,7 +36,6 @@ def edit(task: Task) -> str:
     """Raises Refused with everything that is wrong, and writes nothing then."""
     source = Path(task.source)
     check(source, _MAIN)
-    kept = times(source)
     document = open_document(task.source)
     places = _Places(document, source)
     problems = Problems()
@@ -52,7 +51,7 @@ def edit(task: Task) -> str:
             changed += edits.apply(one, element)
     problems.raise_any()
     document.save(task.target)
-    settle(Path(task.target), kept)
+    settle(Path(task.target), source)
     return f"{counted(changed, 'changes')}; read_file shows the new addresses"
 
 

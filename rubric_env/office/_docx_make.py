@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from rubric_env.office._run import Task
 
-_FRONT = re.compile(r"\A---[ \t]*\n(?P<lines>(?:[^\n]*:[^\n]*\n|[ \t]*\n)+)---[ \t]*(?:\n|\Z)")
+_FRONT = re.compile(r"\A---[ \t]*\n(?P<lines>(?:[ \t]*[A-Za-z_]+[ \t]*:[^\n]*\n)+)---[ \t]*(?:\n|\Z)")
 _KEYS = ("title", "subtitle", "author", "header", "footer", "page_numbers", "landscape")
 _SWITCHES = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
 
@@ -66,8 +66,6 @@ def _settings(text: str, problems: Problems) -> tuple[dict[str, Any], str]:
     for line in front["lines"].splitlines():
         key, _, value = (part.strip() for part in line.partition(":"))
         key, value = key.lower(), value.strip("\"'")
-        if not key:
-            continue
         if key not in _KEYS:
             problems.add("markdown", f"unknown setting {key!r} at its start; there are {', '.join(_KEYS)}")
         elif key in ("page_numbers", "landscape"):

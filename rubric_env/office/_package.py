@@ -15,13 +15,14 @@ from rubric_env.office._problems import Refused
 MADE = datetime(2025, 1, 1)
 """When files say that they were made: the clock would make equal files differ."""
 
-UNPACKED = 256 * 2**20
+UNPACKED = 128 * 2**20
 """Bytes of a file that is edited: the libraries hold all of it."""
 
 _ENTITIES = tuple("<!ENTITY".encode(encoding) for encoding in ("ascii", "utf-16-le", "utf-16-be"))
 _STRICT = b"http://purl.oclc.org/ooxml/"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _CORE = "docProps/core.xml"
+_BOOK = re.compile(r"ppt/embeddings/.*\.xlsx")
 _TIME = re.compile(rb"(<dcterms:(created|modified)[^>]*>)[^<]*(?=<)")
 
 
@@ -45,27 +46,28 @@ def check(path: Path, main: str) -> None:
         raise Refused(str(error)) from None
 
 
-def times(path: Path) -> dict[bytes, bytes]:
-    """When the file says that it was made and changed."""
-    with zipfile.ZipFile(path) as opened:
-        data = opened.read(_CORE) if _CORE in opened.namelist() else b""
-    return {match[2]: match[0] for match in _TIME.finditer(data)}
+def settle(path: Path, source: Path | None = None) -> None:
+    """Write the container again without the time at which it was written.
+
+    The times inside stay those of `source`, of which it is a changed copy; so do the files embedded in both.
+    """
+    known: dict[str, bytes] = {}
+    if source is not None:
+        with zipfile.ZipFile(source) as opened:
+            known = {name: opened.read(name) for name in opened.namelist() if name == _CORE or _BOOK.fullmatch(name)}
+    path.write_bytes(_settled(path.read_bytes(), known))
 
 
-def settle(path: Path, kept: dict[bytes, bytes] | None = None) -> None:
-    """Write the container again without the time at which it was written; `kept` are times that it keeps."""
-    path.write_bytes(_settled(path.read_bytes(), kept or {}))
-
-
-def _settled(data: bytes, kept: dict[bytes, bytes]) -> bytes:
+def _settled(data: bytes, known: dict[str, bytes]) -> bytes:
+    times = {match[2]: match[0] for match in _TIME.finditer(known.get(_CORE, b""))}
     made = MADE.strftime("%Y-%m-%dT%H:%M:%SZ").encode()
     result = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(result, "w", zipfile.ZIP_DEFLATED) as new:
         for info in old.infolist():
             content = old.read(info)
             if info.filename == _CORE:
-                content = _TIME.sub(lambda match: kept.get(match[2], match[1] + made), content)
-            elif info.filename.startswith("ppt/embeddings/") and info.filename.endswith(".xlsx") and not kept:
+                content = _TIME.sub(lambda match: times.get(match[2], match[1] + made), content)
+            elif _BOOK.fullmatch(info.filename) and content not in known.values():
                 content = _settled(content, {})
             named = zipfile.ZipInfo(info.filename, _EPOCH)
             named.compress_type = zipfile.ZIP_DEFLATED

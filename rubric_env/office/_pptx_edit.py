@@ -14,7 +14,7 @@ from rubric_env.evidence._ooxml import Package
 from rubric_env.evidence._pptx_deck import Deck, counted
 from rubric_env.evidence._pptx_slide import Slide
 from rubric_env.evidence._reading import Reading
-from rubric_env.office._package import check, settle, times
+from rubric_env.office._package import check, settle
 from rubric_env.office._pptx_charts import data_of, entitle
 from rubric_env.office._pptx_fit import Line, lines_of
 from rubric_env.office._pptx_make import layout_facts
@@ -33,7 +33,6 @@ def edit(task: Task) -> str:
     """Raises Refused with everything that is wrong, and writes nothing then."""
     source = Path(task.source)
     check(source, _MAIN)
-    kept = times(source)
     deck = Presentation(task.source)
     problems = Problems()
     edits = _Edits(deck, _Places(deck, source), Slides(deck, task.root, problems))
@@ -50,7 +49,7 @@ def edit(task: Task) -> str:
     # The library names a new slide by how many there are, which is not free where one was deleted.
     deck.part.rename_slide_parts([entry.rId for entry in deck.slides._sldIdLst])
     deck.save(task.target)
-    settle(Path(task.target), kept)
+    settle(Path(task.target), source)
     return f"{counted(changes, 'changes')}, {counted(len(deck.slides), 'slides')}{layout_facts(Path(task.target))}"
 
 

@@ -12,7 +12,7 @@ from openpyxl.cell.rich_text import CellRichText, TextBlock
 
 from rubric_env.evidence._pptx_deck import counted
 from rubric_env.evidence._zip import Archive
-from rubric_env.office._package import check, settle, times
+from rubric_env.office._package import check, settle
 from rubric_env.office._problems import Problems, Refused
 from rubric_env.office._xlsx_cells import CELLS, area, check_references, formula, put, shape
 from rubric_env.office._xlsx_charts import add_chart
@@ -45,7 +45,6 @@ def edit(task: Task) -> str:
     """Raises Refused with everything that is wrong, and writes nothing then."""
     source = Path(task.source)
     check(source, _MAIN)
-    kept = times(source)
     if lost := _lost(source):
         raise Refused(
             f"nothing was written: the workbook holds {', '.join(lost)}, which this tool would lose; "
@@ -61,7 +60,7 @@ def edit(task: Task) -> str:
     check_references(book, edits.written, problems)
     problems.raise_any()
     book.save(task.target)
-    settle(Path(task.target), kept)
+    settle(Path(task.target), source)
     return counted(edits.changes, "changes") + ("; rows or columns moved, so read_file again" if edits.shifts else "")
 
 

@@ -73,7 +73,7 @@ def test_files_that_a_task_speaks_of_exist(path: Path) -> None:
 
 def test_there_are_recordings_of_every_quality() -> None:
     qualities = Counter(path.stem for path in RECORDINGS)
-    odd = {"fatal": 8, "broken": 2, "chat_only": 1, "nothing": 1, "injection": 1, "made": 1, "edited": 1}
+    odd = {"fatal": 8, "broken": 2, "chat_only": 1, "nothing": 1, "injection": 1, "made": 1}
     assert qualities == {**dict.fromkeys(("good", "medium", "poor"), 8), **odd}
 
 

@@ -142,6 +142,7 @@ def played(recordings: list[Path], judge: Any, out: Path, **arguments: Any) -> d
 
 
 def test_the_whole_loop_plays_every_recording_that_works_in_turns(judge: LocalJudgeServer, tmp_path: Path) -> None:
+    pytest.importorskip("docx", reason="the tools extra is not installed")
     recordings = [path for path in RECORDINGS if path.stem != "direct"]
     rows = played(recordings, judge, tmp_path)
     assert len(rows) == len(recordings)

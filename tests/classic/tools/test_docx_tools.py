@@ -6,6 +6,8 @@ import asyncio
 import errno
 import json
 import os
+import subprocess
+import sys
 import time
 import zipfile
 from pathlib import Path
@@ -14,6 +16,7 @@ from typing import Any
 import docx
 import pytest
 from docx.oxml.ns import qn
+from lxml import etree
 from PIL import Image
 
 from rubric_env.classic.tools import ToolRefusal, Workspace
@@ -22,7 +25,10 @@ from rubric_env.classic.tools._files import read_file
 from rubric_env.evidence._workers import WorkerDied
 from rubric_env.office import _run
 from tests.classic.tools.office import pages, read, refusal
+from tests.evidence.hostile.zips import flat
 from tests.evidence.office import changed, saved, strict
+
+PROC, WORKER = Path("/proc"), b"rubric_env.office._worker"
 
 MARKDOWN = """---
 title: Review of the Harbour Line
@@ -113,7 +119,8 @@ async def test_styles_are_real_ones(workspace: Workspace) -> None:
 
 async def test_each_ordered_list_counts_from_its_own_start(workspace: Workspace) -> None:
     document = docx.Document(str(await made(workspace, "1. a\n2. b\n\ntext\n\n5. c\n6. d\n")))
-    numbers = {p.text: p._p.pPr.numPr.numId.val for p in document.paragraphs if p._p.pPr is not None and p._p.pPr.numPr}
+    items = [(p.text, p._p.find(f"{qn('w:pPr')}/{qn('w:numPr')}")) for p in document.paragraphs]
+    numbers = {text: item.numId.val for text, item in items if item is not None}
     assert numbers["a"] == numbers["b"] != numbers["c"]
     numbering = document.part.numbering_part.element
     starts = {
@@ -126,7 +133,7 @@ async def test_each_ordered_list_counts_from_its_own_start(workspace: Workspace)
 
 async def test_equal_arguments_make_equal_bytes(workspace: Workspace) -> None:
     first = (await made(workspace)).read_bytes()
-    time.sleep(2.1)  # zip containers keep times of two seconds
+    await asyncio.sleep(2.1)  # zip containers keep times of two seconds
     assert (await made(workspace, path="output/b.docx")).read_bytes() == first
 
 
@@ -253,7 +260,12 @@ async def test_an_edit_keeps_look_style_and_everything_else(workspace: Workspace
 
 def parts(path: Path) -> list[tuple[str, bytes]]:
     with zipfile.ZipFile(path) as package:
-        return [(name, package.read(name)) for name in package.namelist()]
+        return [(name, canonical(package.read(name))) for name in package.namelist()]
+
+
+def canonical(data: bytes) -> bytes:
+    """Whatever two writers of the same XML do differently."""
+    return etree.tostring(etree.fromstring(data), method="c14n") if data.startswith(b"<?xml") else data
 
 
 async def test_a_run_that_was_bold_stays_bold(workspace: Workspace) -> None:
@@ -370,10 +382,6 @@ def laughing() -> bytes:
     )
 
 
-def bomb() -> bytes:
-    return changed(busy(), {"word/media/zeros.bin": bytes(300 * 2**20)})
-
-
 @pytest.mark.parametrize(
     ("data", "why"),
     [
@@ -393,7 +401,7 @@ async def test_a_file_that_cannot_be_edited_says_why(workspace: Workspace, data:
 
 
 async def test_a_zip_bomb_costs_a_refusal(workspace: Workspace) -> None:
-    (workspace.root / "a.docx").write_bytes(bomb())
+    (workspace.root / "a.docx").write_bytes(flat(130, "word/document.xml"))
     assert "unpacks to more than" in await refusal(edit_docx(workspace, "a.docx", EDIT))
 
 
@@ -463,20 +471,19 @@ async def test_the_event_loop_goes_on_while_files_are_made(workspace: Workspace)
     assert longest < 0.25
 
 
+def children() -> list[str]:
+    return [pid for path in PROC.glob("self/task/*/children") for pid in path.read_text().split()]
+
+
 async def test_the_worker_has_no_secrets(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUDGE_API_KEY", "sk-secret-1234")
     _run.workers().stop()
     await made(workspace, "x")
-    started = [pid for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()]
-    lines = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in started}
-    offices = [pid for pid, line in lines.items() if b"rubric_env.office._worker" in line]
+    offices = [pid for pid in children() if WORKER in (PROC / pid / "cmdline").read_bytes()]
     assert offices
-    assert all(b"sk-secret-1234" not in Path(f"/proc/{pid}/environ").read_bytes() for pid in offices)
+    assert all(b"sk-secret-1234" not in (PROC / pid / "environ").read_bytes() for pid in offices)
 
 
-def test_no_library_is_loaded_beside_the_environment() -> None:
-    import subprocess
-    import sys
-
+def test_no_library_is_loaded_into_the_environment() -> None:
     code = "import sys, rubric_env.office; print([m for m in ('docx', 'pptx', 'openpyxl', 'lxml') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

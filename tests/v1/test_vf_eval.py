@@ -1,0 +1,89 @@
+"""The commands themselves: `eval` of verifiers 0.3.1 or `vf-eval` of 0.4, and the replay of a saved run."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rubric_env.scoring import FaultKind, unscored
+from tests.servers.endpoint import Endpoint
+from tests.servers.scenarios import Scenario
+from tests.v1.conftest import HARNESS, make_instance
+
+FIELDS = unscored(FaultKind.INTERNAL, "").metrics().keys()
+OLD = Path(sys.executable).with_name("eval").exists()
+"""In 0.3.1 `vf-eval` is still the classic command."""
+
+
+@pytest.fixture(autouse=True)
+def qualities(endpoint: Endpoint) -> None:
+    """HALF is scored 0.75 and BAD 0; LOST meets a key that is refused, SLOW an endpoint that hangs."""
+    endpoint.truth = lambda call: {
+        "R1": "reply BAD" not in call.text,
+        "R2": not any(word in call.text for word in ("reply HALF", "reply BAD")),
+    }
+    endpoint.rule(lambda call: "reply LOST" in call.text, "401")
+    endpoint.rule(lambda call: "reply SLOW" in call.text, "hang")
+
+
+def command(name: str, *words: str, judge: Endpoint | None, cwd: Path) -> subprocess.CompletedProcess[str]:
+    hidden = ("JUDGE_", "OPENAI_", "PRIME_")
+    env = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
+    env |= {"PYTHONPATH": str(HARNESS), "POLICY_KEY": "policy", "COLUMNS": "200"}
+    if judge:
+        env |= {"JUDGE_API_KEY": "judge-secret", "JUDGE_BASE_URL": judge.base_url}
+    program = Path(sys.executable).with_name(name if OLD else f"vf-{name}")
+    return subprocess.run([program, *words], env=env, cwd=cwd, capture_output=True, text=True, timeout=240)
+
+
+def evaluate(
+    instances: Path, policy: Endpoint, judge: Endpoint | None, out: Path, *words: str
+) -> subprocess.CompletedProcess[str]:
+    return command(
+        "eval",
+        *("rubric-tasks", "--env.taskset.instances", json.dumps([str(instances)]), "-m", "policy-model"),
+        *("--client.base-url", policy.base_url, "--client.api-key-var", "POLICY_KEY"),
+        *("--env.agent.harness.id", "loopback_policy", "--env.agent.runtime.type", "subprocess"),
+        *("--no-push", "--rich", "None", "-o", str(out), *words),
+        judge=judge,
+        cwd=instances,
+    )
+
+
+def saved(out: Path, done: subprocess.CompletedProcess[str]) -> dict[str, list[Any]]:
+    """The traces of each task, by its name."""
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    assert "Unclosed" not in done.stderr
+    [file] = out.rglob("traces.jsonl")
+    found: dict[str, list[Any]] = {}
+    for line in file.read_text("utf-8").splitlines():
+        for trace in json.loads(line)["traces"]:
+            found.setdefault(trace["task"]["data"]["name"], []).append(trace)
+    return found
+
+
+def case(instances: Path, policy: Endpoint, name: str, *replies: str) -> None:
+    """An instance, and what its rollouts deliver, the last for all that follow."""
+    make_instance(instances / name, **{"instruction.md": f"Case {name}. Write output/memo.md."})
+    for number, reply in enumerate(replies, 1):
+        times = 1 if number < len(replies) else None
+        policy.rule(lambda call: f"Case {name}." in str(call.body), Scenario(name, content=reply), times=times)
+
+
+def test_a_run_scores_what_was_delivered_and_fails_what_nobody_could_judge(
+    endpoint: Endpoint, policy: Endpoint, tmp_path: Path
+) -> None:
+    instances, out = tmp_path / "instances", tmp_path / "out"
+    for name in ("GOOD", "HALF", "BAD", "LOST", "SLOW"):
+        case(instances, policy, name, f"FILE output/memo.md: reply {name}")
+    case(instances, policy, "SILENT", "")
+    options = ("--env.agent.timeout.scoring", "8", "--env.taskset.task.submissions", str(tmp_path / "kept"))
+    done = evaluate(instances, policy, endpoint, out, "-r", "2", *options)
+    (tmp_path / "dump.json").write_text(json.dumps(saved(out, done)))
+    print(done.stdout[-3000:])
