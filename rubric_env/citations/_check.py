@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
@@ -108,8 +109,12 @@ def check_citations(report_text: str, corpus: Corpus, name: str = "report") -> C
     plain, lines = without_code(text), Lines(text)
     listed = find_sources(text, plain, corpus)
     citations = [replace(found, line=lines.number(found.start)) for found in find_citations(plain, listed, corpus)]
-    inside = [(entry.start, entry.end) for entry in listed]
-    prose = [block for block in blocks(plain) if not any(start <= block.start < end for start, end in inside)]
+    starts = [entry.start for entry in listed]
+    prose = [
+        block
+        for block in blocks(plain)
+        if not (at := bisect_right(starts, block.start)) or listed[at - 1].end <= block.start
+    ]
     quotes: dict[tuple[str, tuple[str, ...]], Quote] = {}
     for quote in find_quotes(plain, prose, citations, corpus):
         quotes.setdefault((quote.key, quote.documents), replace(quote, line=lines.number(quote.start)))

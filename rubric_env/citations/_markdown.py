@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 _INLINE = re.compile(
-    r"(?<!`)`[^`\n]{1,500}`(?!`)|<!--[^>]{0,2000}-->|</?(?!a[\s>])[a-zA-Z][a-zA-Z0-9]{0,20}(?:\s[^<>\n]{0,500})?>"
+    r"(?<!`)`[^`\n]{1,500}`(?!`)|<!--[^<>]{0,2000}-->|</?(?!a[\s>])[a-zA-Z][a-zA-Z0-9]{0,20}(?:\s[^<>\n]{0,500})?>"
 )
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})\s*([\w-]*)")
 _HEADING = re.compile(r" {0,3}(#{1,6})\s")

@@ -130,11 +130,12 @@ def _labels(mark: _Mark, inside: str, listed: Mapping[str, Sequence[Listed]]) ->
     if not _NUMBERS.fullmatch(inside.removeprefix("^")):
         # As in [text][label] and [label], which markdown joins with a definition below.
         return [_entry(mark, inside, listed)] if inside in listed else []
+    if not listed and len(re.findall(r"\d+", inside)) == 2:
+        return []  # two numbers and no list of sources: an interval
     labels = [label for part in _SPLIT.split(inside) for label in _range(part.lstrip("^"))]
     known = [label for label in labels if _entries(label, listed)]
-    # Without any entry of that name two rising numbers may be an interval, and 0 is no label.
-    interval = len(labels) != 1 and not known and len(re.findall(r"\d+", inside)) == 2
-    if not labels or interval or (not known and labels[0] == "0"):
+    # Where no entry has such a name, two numbers may be an interval all the same, and 0 is a number like others.
+    if (not known and len(re.findall(r"\d+", inside)) == 2) or ("0" in labels and "0" not in known):
         return []
     return [_entry(mark, label, listed) for label in labels]
 

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 
 from rubric_env.citations._corpus import Corpus, Document
 
+ENTRIES = 2_000
+"""Of all lists of one report that are read."""
+
 _TITLE = re.compile(
     r"(?:\d{1,2}[.)、]?\s+|[一二三四五六七八九十]{1,3}[、.]\s*|附录\s*\w{0,2}[:：]?\s*|appendix\s*\w{0,2}[:.]?\s*)?"
     r"(?:(?:(?:data|key|main|primary|information)\s+)?(?:references?|sources?|citations|bibliography|endnotes|footnotes)"
@@ -30,7 +33,7 @@ _DEFINITION = re.compile(r" {0,3}\[(?P<label>[^\[\]^]{1,80})\]:\s*<?(?:https?://
 _LEADING = re.compile(r"\s*[\[［【](?P<label>\d{1,3})[\]］】]\s*[:：]?\s*(?=\S)(?!\()")
 
 URL = re.compile(
-    r"(?<![\w@/.])(?:https?://|www\.)[^\s<>\"`|\\^{}\[\]「」『』【】《》“”，。；、！？（）［］]{1,2000}",
+    r"(?<![A-Za-z0-9@/._-])(?:https?://|www\.)[^\s<>\"`|\\^{}\[\]「」『』【】《》“”，。；、！？（）［］]{1,2000}",
     re.IGNORECASE,
 )
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
@@ -68,9 +71,9 @@ def document_at(url: str, corpus: Corpus) -> Document | None:
 
 def find_sources(text: str, plain: str, corpus: Corpus) -> list[Listed]:
     """All entries, in order. `plain` is the text without its code, of the same length."""
-    spans = sorted({*_in_sections(plain), *_elsewhere(plain, corpus)}, key=lambda span: (span[1], -span[2]))
+    spans = sorted({*_in_sections(text, plain), *_elsewhere(plain)}, key=lambda span: (span[1], -span[2]))
     listed: list[Listed] = []
-    for label, start, end in _numbered(spans):
+    for label, start, end in spans[:ENTRIES]:
         if not listed or start >= listed[-1].end:
             entry = _read(label, start, end, text[start:end], corpus)
             # The head of a table is no source.
@@ -98,30 +101,31 @@ def _read(label: str, start: int, end: int, text: str, corpus: Corpus) -> Listed
 Span = tuple[str, int, int]
 
 
-def _in_sections(text: str) -> Iterator[Span]:
+def _in_sections(text: str, plain: str) -> Iterator[Span]:
     """Entries below a heading that says so, up to the next heading that is not below it."""
     lines = text.splitlines(keepends=True)
+    section: list[Span] = []
     at, level = 0, 0  # level 0: not in a section
     entry: tuple[str, int] | None = None
-    for number, line in enumerate(lines):
-        opened = _opens(line, lines[number + 1 : number + 4])
-        heading = _level(line)
+    for number, (line, prose) in enumerate(zip(lines, plain.splitlines(keepends=True), strict=True)):
+        opened = _opens(prose, lines[number + 1 : number + 4])
+        heading = _level(prose)
         label = _label(line) if level and not heading else None
         if entry is not None and label == "" and _continues(line, URL.search(text, entry[1], at) is not None):
             label = None
         ends = bool(opened or (heading and heading <= level) or label is not None or not line.strip())
         if entry is not None and ends:
-            yield (*entry, at)
+            section.append((*entry, at))
             entry = None
-        if opened:
-            level = opened
-        elif heading and heading <= level:
-            level = 0
+        if opened or (heading and heading <= level):
+            yield from _numbered(section)
+            section, level = [], opened
         elif label is not None:
             entry = (label, at)
         at += len(line)
     if entry is not None:
-        yield (*entry, at)
+        section.append((*entry, at))
+    yield from _numbered(section)
 
 
 def _continues(line: str, has_url: bool) -> bool:
@@ -155,7 +159,7 @@ def _label(line: str) -> str | None:
     return "" if _BULLET.match(line) or URL.search(line) else None
 
 
-def _elsewhere(text: str, corpus: Corpus) -> Iterator[Span]:
+def _elsewhere(text: str) -> Iterator[Span]:
     """Footnotes and definitions of links wherever they stand, and lines that begin with [3] and name a source."""
     at = 0
     footnote: tuple[str, int] | None = None

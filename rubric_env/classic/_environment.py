@@ -80,6 +80,9 @@ def build_environment(
     rubric = HarborRubric(advantage=advantage, family_settings=family.settings, **_judge_arguments(judge))
     rubric.log_prefix = family.env_id
     rubric.weights[0] = rubric_weight
+    for other in rubrics:
+        if isinstance(other, HarborRubric):
+            other.log_prefix = f"{family.env_id}/{other.name}"
     checks = [AnswerRubric(math_weight), FormatRubric(format_weight), *rubrics]
     dataset = _dataset(where, strict=strict, single_turn=single_turn)
     common = {"dataset": dataset, "system_prompt": family.system_prompt if system_prompt is None else system_prompt}

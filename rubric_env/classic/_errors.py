@@ -28,7 +28,7 @@ def forgive_policy(state: MutableMapping[str, Any]) -> bool:
     # The same class says that an endpoint sent no choices at all, which is not the policy's doing.
     empty = type(error) is vf.EmptyModelResponseError and str(error).startswith("Model returned no content")
     # Half of a character that UTF-16 writes in two: verifiers, from 0.2, cannot read such a message at all.
-    unreadable = type(error) is vf.ModelError and "hex escape" in str(error.__cause__)
+    unreadable = isinstance(error, vf.ModelError) and "hex escape" in str(error.__cause__)
     if empty or unreadable or isinstance(error, vf.ToolParseError):
         state["error"] = None
         return True

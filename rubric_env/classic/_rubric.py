@@ -56,7 +56,8 @@ class HarborRubric(vf.Rubric):
     baseline. `state["judge_result"]` (also prefixed) holds every verdict as JSON; `vf-eval -C judge_result` saves it.
 
     `log(figures, step)` is called after every scored group with finite floats under names like `rubric/judge_coverage`
-    and `rubric/tag/format` (docs/observability.md); a text "module:function" names it where arguments are JSON.
+    and `rubric/tag/format`, in a thread of its own (docs/observability.md); a text "module:function" names it where
+    arguments are JSON. `log_prefix` is the first part of these names.
 
     `family_settings` are the defaults of a family of instances: every other source of a setting wins over them.
 

@@ -25,9 +25,9 @@ _HALF = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call. `id`, `name` and `text` (the arguments) can stand in the history; `asked` is the name as it was written.
+    """One call. `id`, `name` and `text`, the arguments, can stand in the history.
 
-    `problem` says what is wrong with the arguments, which are empty then.
+    `asked` is the name as it was written. `problem` says what is wrong with the arguments, which are empty then.
     """
 
     id: str

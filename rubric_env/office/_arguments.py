@@ -156,5 +156,5 @@ class PptxEdit(_Arguments):
     text: str | None = Field(
         None, description="the new words, one paragraph a line; of a table row its cells, as `a | b | c`"
     )
-    chart: SlideChart | None = Field(None, description="with replace at a chart: its new kind is ignored, its data not")
+    chart: SlideChart | None = Field(None, description="with replace at a chart: its new data; its kind stays")
     slide: Slide | None = Field(None, description="with replace or insert_* at a slide: the new slide")

@@ -29,6 +29,7 @@ _MAIN = "word/document.xml"
 _UNSEEN = ("w:vanish", "w:strike", "w:dstrike")
 """What the first words may be and new ones are not."""
 
+_ROOTS = (qn("w:hdr"), qn("w:ftr"))
 _OTHERS = ("header", "footer", "footnotes", "endnotes")
 
 
@@ -104,15 +105,15 @@ class _Edits:
     def apply(self, edit: dict[str, Any], element: Any) -> int:
         """Changes made."""
         action, text = edit["action"], edit["text"]
+        if element is not None and element.getparent() is None and element.tag not in _ROOTS:
+            raise Refused(f"{edit['at']} was deleted or replaced by an edit before this one")
         if edit["find"] is not None:
             return self._find(edit, element)
         if action != "delete" and text is None:
             raise Refused(f"{action} needs `text`")
-        if element.getparent() is None and element.tag in (qn("w:p"), qn("w:tr"), qn("w:tbl")):
-            raise Refused(f"{edit['at']} was deleted or replaced by an edit before this one")
         if element.tag == qn("w:tr"):
             self._row(action, element, text)
-        elif element.tag in (qn("w:hdr"), qn("w:ftr")):
+        elif element.tag in _ROOTS:
             self._margin(action, element, text)
         elif action == "delete":
             self._delete(element)
@@ -218,9 +219,11 @@ class _Edits:
     def _margin(self, action: str, root: Any, text: str | None) -> None:
         if action not in ("replace", "delete"):
             raise Refused("a header or footer can be replaced or deleted")
-        first, *others = list(root.iter(qn("w:p")))
+        first, *others = root.findall(qn("w:p")) or [None]
+        if first is None:
+            raise Refused("it holds no paragraph of its own; change its words with `find`")
         for other in others:
-            other.getparent().remove(other)
+            root.remove(other)
         _empty(first)
         if action == "replace":
             Paragraph(first, self._document._body).add_run(text or "")

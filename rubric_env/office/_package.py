@@ -23,7 +23,7 @@ _STRICT = b"http://purl.oclc.org/ooxml/"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _CORE = "docProps/core.xml"
 _BOOK = re.compile(r"ppt/embeddings/.*\.xlsx")
-_TIME = re.compile(rb"(<dcterms:(created|modified)[^>]*>)[^<]*(?=<)")
+_TIME = re.compile(rb"(<dcterms:(created|modified)[^>]*>)([^<]*)(?=<)")
 
 
 def check(path: Path, main: str) -> None:
@@ -59,14 +59,14 @@ def settle(path: Path, source: Path | None = None) -> None:
 
 
 def _settled(data: bytes, known: dict[str, bytes]) -> bytes:
-    times = {match[2]: match[0] for match in _TIME.finditer(known.get(_CORE, b""))}
+    times = {match[2]: match[3] for match in _TIME.finditer(known.get(_CORE, b""))}
     made = MADE.strftime("%Y-%m-%dT%H:%M:%SZ").encode()
     result = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(result, "w", zipfile.ZIP_DEFLATED) as new:
         for info in old.infolist():
             content = old.read(info)
             if info.filename == _CORE:
-                content = _TIME.sub(lambda match: times.get(match[2], match[1] + made), content)
+                content = _TIME.sub(lambda match: match[1] + times.get(match[2], made), content)
             elif _BOOK.fullmatch(info.filename) and content not in known.values():
                 content = _settled(content, {})
             named = zipfile.ZipInfo(info.filename, _EPOCH)

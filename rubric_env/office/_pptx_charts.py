@@ -6,7 +6,8 @@ from typing import Any
 
 from pptx.chart.data import CategoryChartData
 from pptx.dml.color import RGBColor
-from pptx.enum.chart import XL_AXIS_CROSSES, XL_CHART_TYPE, XL_LABEL_POSITION, XL_LEGEND_POSITION
+from pptx.enum.chart import XL_CHART_TYPE, XL_LABEL_POSITION, XL_LEGEND_POSITION
+from pptx.oxml.ns import qn
 from pptx.util import Pt
 
 from rubric_env.office._pptx_fit import Box
@@ -99,4 +100,4 @@ def _axes(chart: Any, wanted: dict[str, Any]) -> None:
         values.tick_labels.number_format_is_linked = False
     if wanted["kind"] == "bar":
         chart.category_axis.reverse_order = True  # the first category on top, as it was listed
-        chart.category_axis.crosses = XL_AXIS_CROSSES.MAXIMUM
+        values._element.find(qn("c:crosses")).set("val", "max")  # and the values below all the same

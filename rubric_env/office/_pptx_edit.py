@@ -35,7 +35,7 @@ def edit(task: Task) -> str:
     check(source, _MAIN)
     deck = Presentation(task.source)
     problems = Problems()
-    edits = _Edits(deck, _Places(deck, source), Slides(deck, task.root, problems))
+    edits = _Edits(deck, _Places(deck, source), Slides(deck, task.root, problems, ours=False))
     found = []
     # All addresses are those of the file as it was read, so they are looked up before anything moves.
     for number, one in enumerate(task.arguments["edits"], 1):
@@ -101,6 +101,8 @@ class _Edits:
 
     def apply(self, edit: dict[str, Any], place: Any, where: str) -> int:
         """Changes made. Raises Refused."""
+        if place is not None and place[1] is not None and place[1].getparent() is None:
+            raise Refused(f"{place[2]} was deleted by an edit before this one")
         if edit["find"] is not None:
             return self._find(edit, place)
         slide, element, at = place
@@ -109,8 +111,6 @@ class _Edits:
             self._notes(slide, edit)
         elif element is None:
             self._slide(slide, edit, where)
-        elif element.getparent() is None:
-            raise Refused(f"{at} was deleted by an edit before this one")
         elif element.tag == qn("a:tr"):
             self._row(element, edit)
         elif action == "delete":
@@ -221,14 +221,13 @@ class _Edits:
 
 
 def _fill(body: Any, lines: Sequence[Line]) -> None:
-    """New paragraphs that look as those in the same place did."""
+    """New paragraphs that look as those of the same level did."""
     old = body.findall(qn("a:p"))
-    for number, line in enumerate(lines):
-        model = old[min(number, len(old) - 1)]
+    for line in lines:
+        model = next((one for one in old if _level(one) == line.level), old[0])
         paragraph = deepcopy(model)
-        first = next((one for one in paragraph if one.tag in (qn("a:r"), qn("a:fld"))), None)
-        look = first.find(qn("a:rPr")) if first is not None else paragraph.find(qn("a:endParaRPr"))
-        look = deepcopy(look) if look is not None else None
+        first = next((one for one in paragraph if one.tag in (qn("a:r"), qn("a:fld"))), paragraph)
+        look = next((one for one in first if one.tag in (qn("a:rPr"), qn("a:endParaRPr"))), None)
         for child in list(paragraph):
             if child.tag not in (qn("a:pPr"), qn("a:endParaRPr")):
                 paragraph.remove(child)
@@ -237,12 +236,16 @@ def _fill(body: Any, lines: Sequence[Line]) -> None:
         for text, bold in line.runs:
             run = paragraph.add_r(text)
             if look is not None:
-                run.remove(run.rPr) if run.rPr is not None else None
-                own = deepcopy(look)
-                own.tag = qn("a:rPr")
-                run.insert(0, own)
+                own = run.get_or_add_rPr()
+                own.attrib.update(look.attrib)
+                own.extend(deepcopy(one) for one in look)
             if bold:
                 run.get_or_add_rPr().set("b", "1")
         old[0].addprevious(paragraph)
     for paragraph in old:
         body.remove(paragraph)
+
+
+def _level(paragraph: Any) -> int:
+    properties = paragraph.find(qn("a:pPr"))
+    return int(properties.get("lvl", "0")) if properties is not None else 0

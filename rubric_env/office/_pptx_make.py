@@ -27,7 +27,7 @@ def make(task: Task) -> str:
     wanted = task.arguments["slides"]
     if not 1 <= len(wanted) <= SLIDES:
         problems.add("slides", f"a deck made here has 1 to {SLIDES} slides, not {len(wanted)}")
-    slides = Slides(deck, task.root, problems)
+    slides = Slides(deck, task.root, problems, ours=True)
     for number, one in enumerate(wanted[:SLIDES], 1):
         slides.add(one, f"slide {number}", first=number == 1)
     problems.raise_any()

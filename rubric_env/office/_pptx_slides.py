@@ -20,18 +20,20 @@ from rubric_env.office._problems import Problems, Refused
 PPI = 96
 """Pixels per inch that a picture keeps at least, else it looks soft."""
 
-_TITLE_SIZES, _COVER_SIZES, _TEXT_SIZES, _NARROW_SIZES = (
-    (28, 24, 20),
-    (40, 34, 28),
-    (24, 20, 18, 16, 14),
-    (20, 18, 16, 14, 12),
-)
+_TITLE_SIZES, _COVER_SIZES = (28, 24, 20), (40, 34, 28)
+_TEXT_SIZES, _NARROW_SIZES = (24, 20, 18, 16, 14), (20, 18, 16, 14, 12)
+
+_USUAL = 44
+"""Points of titles in common templates: what fits then is left as the template has it."""
 
 
 class Slides:
-    """Adds slides to a deck. What is wrong with one goes to `problems`."""
+    """Adds slides to a deck, which is a new one of ours or somebody's. What is wrong with one goes to `problems`."""
 
-    def __init__(self, deck: Any, root: str, problems: Problems) -> None:
+    def __init__(self, deck: Any, root: str, problems: Problems, *, ours: bool) -> None:
+        self._ours = ours
+        places = [place for slide in deck.slides for place in slide.placeholders]
+        self._numbered = ours or any(one.placeholder_format.type.name == "SLIDE_NUMBER" for one in places)
         self._deck = deck
         self._root = root
         self._problems = problems
@@ -55,7 +57,7 @@ class Slides:
                 self._body(slide, wanted, visual)
             if wanted["notes"]:
                 slide.notes_slide.notes_text_frame.text = wanted["notes"]
-        self._finish(slide, numbered=bool(content))
+        self._finish(slide, numbered=bool(content) and self._numbered)
         return slide
 
     def _kind(self, wanted: dict[str, Any], content: list[str], visual: list[str], first: bool) -> str:
@@ -92,9 +94,9 @@ class Slides:
             title = slide.shapes.add_textbox(Inches(0.6), Inches(0.4), self._deck.slide_width - Inches(1.2), Inches(1))
         sizes = _COVER_SIZES if cover else _TITLE_SIZES
         line = Line(0, [(" ".join(text.split()), True)])
-        size = fitting([line], _box(title), sizes, "title")
+        size = fitting([line], _box(title), (_USUAL, *sizes), "title")
         title.text_frame.text = line.text
-        if size != sizes[0] or not title.is_placeholder:
+        if not (title.is_placeholder and size in ((_USUAL, sizes[0]) if self._ours else (_USUAL,))):
             title.text_frame.paragraphs[0].runs[0].font.size = Pt(size)
 
     def _subtitle(self, slide: Any, text: str | None) -> None:

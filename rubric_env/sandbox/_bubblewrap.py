@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rubric_env.sandbox._limits import Limits
+from rubric_env.sandbox._packages import packages
 
 NOBODY = 61183
 """User and group of what root starts: above those that systems give out, and not 65534, which may own files."""
@@ -20,6 +21,9 @@ _USR = ("bin", "sbin", "lib", "lib32", "lib64", "libx32", "libexec", "share", "i
 
 _ETC = ("ld.so.cache", "alternatives", "fonts", "libreoffice")
 _PYTHON, _VENV = "/opt/python", "/opt/venv"
+
+_PREFIX = ("bin", "lib", "lib64")
+"""Directories of Python's prefix that are seen: conda keeps other environments in it."""
 
 _ENVIRONMENT = {
     "HOME": "/tmp",
@@ -48,10 +52,12 @@ class Layout:
 
     bwrap: str
     binds: tuple[tuple[str, str], ...]
+    hidden: tuple[str, ...]
+    """Directories of packages in what is bound; each is covered, and holds what `packages` puts there."""
+    packages: tuple[tuple[str, str], ...]
     links: tuple[tuple[str, str], ...]
     python: str
     environment: tuple[tuple[str, str], ...]
-    site_packages: tuple[str, ...]
     venv: str
     """The text of its pyvenv.cfg; empty where Python is used without one."""
 
@@ -63,6 +69,7 @@ def layout() -> Layout:
         raise NotPossible("bubblewrap is not installed (apt-get install bubblewrap)")
     binds, links = _system()
     base = Path(sys.base_prefix).resolve()
+    prefixes = {base: str(base)}
     program = Path(sys.executable).resolve()
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     environment = dict(_ENVIRONMENT)
@@ -70,7 +77,8 @@ def layout() -> Layout:
     if _seen(base, program, binds):
         python = str(program)
     elif program.is_relative_to(base):
-        binds.append((str(base), _PYTHON))
+        binds += [(str(base / name), f"{_PYTHON}/{name}") for name in _PREFIX if (base / name).is_dir()]
+        prefixes[base] = _PYTHON
         python = f"{_PYTHON}/{program.relative_to(base)}"
         bins.insert(0, f"{_PYTHON}/bin")
         if sysconfig.get_config_var("Py_ENABLE_SHARED"):
@@ -78,10 +86,8 @@ def layout() -> Layout:
     else:
         raise NotPossible(f"the program of this Python, {program}, is not below its prefix, {base}")
     venv = ""
-    packages = {str(Path(sysconfig.get_path(name))) for name in ("purelib", "platlib")}
     if sys.prefix != sys.base_prefix:
-        for package in sorted(packages):
-            binds.append((package, f"{_VENV}/{Path(package).relative_to(sys.prefix)}"))
+        prefixes[Path(sys.prefix)] = _VENV
         links += [(python, f"{_VENV}/bin/{name}") for name in ("python", "python3", version)]
         venv = f"home = {Path(python).parent}\ninclude-system-site-packages = {_system_packages()}\n"
         python = f"{_VENV}/bin/python"
@@ -90,12 +96,25 @@ def layout() -> Layout:
     return Layout(
         os.path.realpath(bwrap),
         tuple(binds),
+        tuple(_hidden(binds)),
+        tuple(
+            (str(path), f"{at}/{path.relative_to(prefix)}")
+            for path in packages()
+            for prefix, at in prefixes.items()
+            if path.is_relative_to(prefix)
+        ),
         tuple(links),
         python,
         tuple(environment.items()),
-        tuple(sorted(packages)),
         venv,
     )
+
+
+def _hidden(binds: list[tuple[str, str]]) -> Iterator[str]:
+    """Not Debian's python3/dist-packages, which only Debian's own packages are in."""
+    for source, at in binds:
+        for path in sorted(Path(source).glob("python3.*/*-packages")):
+            yield f"{at}/{path.relative_to(source)}"
 
 
 def _system() -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
@@ -135,10 +154,12 @@ def inner(place: Layout, limits: Limits, descriptors: dict[str, int], *, fetched
         *("--cap-drop", "ALL", "--die-with-parent", "--new-session", "--as-pid-1", "--clearenv"),
         *(word for name, value in place.environment for word in ("--setenv", name, value)),
         *_parents(place),
-        *(word for source, at in place.binds for word in ("--ro-bind", at if fetched else source, at)),
+        *(_fetched(place) if fetched else _bound(place)),
         *(word for target, at in place.links for word in ("--symlink", target, at)),
         *(("--ro-bind-data", str(descriptors["venv"]), f"{_VENV}/pyvenv.cfg") if "venv" in descriptors else ()),
         *("--proc", "/proc", "--dev", "/dev", *scratch, "/dev/shm", *scratch, "/tmp"),
+        # Shared maps of the real one are memory that nobody counts; terminals are the whole machine's, and few.
+        *("--dev-bind", "/dev/full", "/dev/zero", "--tmpfs", "/dev/pts", "--remount-ro", "/dev/pts"),
         *("--size", str(limits.disk), "--tmpfs", "/app"),
         # These two are bubblewrap's, of no bounded size, and would belong to the program.
         *("--remount-ro", "/dev", "--remount-ro", "/"),
@@ -154,7 +175,7 @@ def outer(place: Layout) -> list[str]:
     """
     return [
         *(place.bwrap, "--die-with-parent", "--unshare-pid", *_parents(place)),
-        *(word for source, at in place.binds for word in ("--ro-bind", source, at)),
+        *_bound(place),
         *(word for target, at in place.links for word in ("--symlink", target, at)),
         # The kernel lets nobody mount a /proc unless a whole one is in sight, and bubblewrap covers parts of its own.
         *("--proc", "/proc", "--dev-bind", "/proc", "/whole", "--dev-bind", "/dev", "/dev", "--tmpfs", "/tmp"),
@@ -163,10 +184,28 @@ def outer(place: Layout) -> list[str]:
     ]
 
 
+def _bound(place: Layout) -> Iterator[str]:
+    for source, at in place.binds:
+        yield from ("--ro-bind", source, at)
+    for at in place.hidden:
+        yield from ("--perms", "0755", "--tmpfs", at)
+    for source, at in place.packages:
+        yield from ("--ro-bind", source, at)
+    for at in place.hidden:
+        yield from ("--remount-ro", at)
+
+
+def _fetched(place: Layout) -> Iterator[str]:
+    """What `_bound` put into the view that bubblewrap is in, in few steps, as each takes time."""
+    of_venv = (Path(at).relative_to(_VENV).parts[0] for _, at in place.packages if at.startswith(f"{_VENV}/"))
+    for at in dict.fromkeys([*(at for _, at in place.binds), *(f"{_VENV}/{name}" for name in of_venv)]):
+        yield from ("--ro-bind", at, at)
+
+
 def _parents(place: Layout) -> Iterator[str]:
     """Folders that bubblewrap makes on its way are closed to others."""
     made: set[Path] = set()
-    for _, at in (*place.binds, *place.links):
+    for _, at in (*place.binds, *place.packages, *place.links):
         for parent in reversed(Path(at).parents[:-1]):
             if parent not in made:
                 made.add(parent)

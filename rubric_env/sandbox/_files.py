@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import resource
 import stat
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, Literal
@@ -13,10 +15,13 @@ from typing import IO, Literal
 from rubric_env.sandbox._inside import CHUNK, DEPTH, END, FACT, FILE, FOLDER, NAME_BYTES, RECORD, SAME, Item
 from rubric_env.sandbox._limits import MIB, Limits
 
-PAGE = 4096
+PAGE = resource.getpagesize()
 """The least that a file takes in a tmpfs."""
 
 FACTS = 64
+
+_NO_NAME = (errno.EEXIST, errno.EILSEQ, errno.EINVAL, errno.ENAMETOOLONG)
+"""What a disk says to names that it cannot hold, long ones or two that differ in case only: the program chose them."""
 
 
 class TooMuch(Exception):
@@ -125,18 +130,31 @@ def receive(stream: IO[bytes], sent: Mapping[bytes, Item], stage: Path, limits: 
             raise BrokenStream("too many files")
         target = stage / os.fsdecode(name)
         if kind == FOLDER and not size:
-            target.mkdir()
+            with _naming(name):
+                target.mkdir()
         elif kind == SAME and not size and name in sent and sent[name].kind == FILE:
             room += sent[name].size
         elif kind == FILE:
             room += size
             if room > limits.disk:
                 raise BrokenStream("too many bytes")
-            with target.open("xb") as file:
+            with _naming(name):
+                opened = target.open("xb")
+            with opened as file:
                 for data in _chunks(stream, size):
                     file.write(data)
         else:
             raise BrokenStream("an entry of no known kind")
+
+
+@contextmanager
+def _naming(name: bytes) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _NO_NAME:
+            raise
+        raise BrokenStream(f"the disk takes no {os.fsdecode(name)[:80]!a}: {error.strerror}") from None
 
 
 def _check_name(name: bytes) -> None:
@@ -147,7 +165,7 @@ def _check_name(name: bytes) -> None:
     parts = text.split("/")
     if not text.isprintable() or len(parts) > DEPTH + 1 or any(part in ("", ".", "..") for part in parts):
         raise BrokenStream("a name that leads elsewhere")
-    if any(len(os.fsencode(part)) > 255 for part in parts):
+    if any(len(part) > 255 for part in name.split(b"/")):
         raise BrokenStream("a long name")
 
 

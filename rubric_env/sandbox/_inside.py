@@ -21,6 +21,7 @@ import struct
 import sys
 import time
 from _blake2 import blake2b
+from _signal import SIG_DFL, SIGINT, signal
 from collections.abc import Callable, Iterator
 from typing import BinaryIO, NamedTuple
 
@@ -37,6 +38,9 @@ DEPTH = 32
 NAME_BYTES = 1000
 NOTES = 20
 LOOK_SECONDS = 0.05
+REAPED = 200
+"""Ended processes between two looks at the clock: a program may make them faster than they are counted."""
+
 INODE_BYTES = 1024
 """Memory of the kernel for each file of a tmpfs, which its size does not bound."""
 
@@ -68,6 +72,19 @@ class Kept:
             self.tail = (self.tail + data[free:])[-self.room :]
 
 
+class Notes:
+    """The first of what is said about entries, and how many there are: millions must not take memory here."""
+
+    def __init__(self) -> None:
+        self.first: list[str] = []
+        self.count = 0
+
+    def add(self, note: str) -> None:
+        self.count += 1
+        if self.count <= NOTES:
+            self.first.append(note)
+
+
 def write_record(write: Callable[[bytes], object], kind: bytes, name: bytes = b"", data: bytes = b"") -> None:
     write(RECORD.pack(kind, len(name), len(data)) + name + data)
 
@@ -77,21 +94,21 @@ def main() -> None:
         file.write("1000")  # Where the machine's memory ends, this and its children go first.
     # Else the program could open /proc/1/mem and take this process over, and with it the limits.
     ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0, 0, 0, 0)
+    # Process 1 gets no signal from inside but those that it handles, and Python handles this one.
+    signal(SIGINT, SIG_DFL)
     facts, before = _take_in(sys.stdin.buffer)
     out = os.fdopen(1, "wb", buffering=CHUNK)
-    write_record(out.write, FACT, STARTED)
-    out.flush()
     limits = {name: int(facts[name][0]) for name in facts if name.startswith("limit.")}
     stdout, stderr = Kept(limits["limit.kept"]), Kept(limits["limit.kept"])
-    code, stopped = _run(facts, limits, stdout, stderr)
-    notes: list[str] = []
+    code, stopped = _run(facts, limits, stdout, stderr, out)
+    notes = Notes()
     items: list[Item] = []
     said = [("stopped", stopped)]
     try:
         items = list(_left(limits, notes, before))
     except OverflowError as over:
         said.append(("over", str(over)))
-    said += [("notes", str(len(notes))), *(("note", note) for note in notes[:NOTES])]
+    said += [("notes", str(notes.count)), *(("note", note) for note in notes.first)]
     if code is not None:
         said.append(("code", str(code)))
     for name, text in said:
@@ -132,21 +149,27 @@ def _take_in(stream: BinaryIO) -> tuple[dict[str, list[bytes]], dict[bytes, tupl
             written[name] = (size, digest.digest())
 
 
-def _run(facts: dict[str, list[bytes]], limits: dict[str, int], stdout: Kept, stderr: Kept) -> tuple[int | None, str]:
+def _run(
+    facts: dict[str, list[bytes]], limits: dict[str, int], stdout: Kept, stderr: Kept, out: BinaryIO
+) -> tuple[int | None, str]:
     """The exit code, unless it was stopped; and what it was stopped for. Nothing of it runs when this returns."""
-    for script in facts.get("script", ()):
-        with open(SCRIPT, "wb") as file:
-            file.write(script)
     pipes = {}
     ends = []
     for kept in (stdout, stderr):
         read, write = os.pipe()
         pipes[read] = kept
         ends.append(write)
+    held, release = os.pipe()
     pid = os.fork()
     if pid == 0:
-        _become(facts["argv"], limits, *ends)
-    for end in ends:
+        _become(facts["argv"], limits, *ends, held, release)
+    # What fails up to here is the machine's doing, and from here on the program's: not a line of it has run.
+    write_record(out.write, FACT, STARTED)
+    out.flush()
+    for script in facts.get("script", ()):
+        with open(SCRIPT, "wb") as file:
+            file.write(script)
+    for end in (*ends, held, release):
         os.close(end)
     poll = select.poll()
     for read in pipes:
@@ -165,9 +188,11 @@ def _run(facts: dict[str, list[bytes]], limits: dict[str, int], stdout: Kept, st
     return code, stopped
 
 
-def _become(argv: list[bytes], limits: dict[str, int], stdout: int, stderr: int) -> None:
-    """In the child: the program, within limits that it cannot raise. Does not return."""
+def _become(argv: list[bytes], limits: dict[str, int], stdout: int, stderr: int, held: int, release: int) -> None:
+    """In the child: the program, once it is released, within limits that it cannot raise. Does not return."""
     try:
+        os.close(release)
+        os.read(held, 1)
         os.setsid()
         os.nice(_LOW_PRIORITY)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -200,7 +225,7 @@ def _watch(pid: int, limits: dict[str, int], poll: select.poll, pipes: dict[int,
                 opened -= 1
             elif data:
                 pipes[read].add(data)
-        while True:
+        for _ in range(REAPED):
             try:
                 ended, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
@@ -239,7 +264,7 @@ def _used() -> int:
             total += sum(
                 int(line.split()[1]) * 1024
                 for line in lines
-                if line.startswith((b"RssAnon:", b"RssShmem:", b"VmSwap:", b"VmPTE:"))
+                if line.startswith((b"RssAnon:", b"RssShmem:", b"VmSwap:", b"VmPTE:", b"HugetlbPages:"))
             )
     for place in WRITABLE:
         room = os.statvfs(place)
@@ -247,7 +272,7 @@ def _used() -> int:
     return total
 
 
-def _left(limits: dict[str, int], notes: list[str], before: dict[bytes, tuple[int, bytes]]) -> Iterator[Item]:
+def _left(limits: dict[str, int], notes: Notes, before: dict[bytes, tuple[int, bytes]]) -> Iterator[Item]:
     """What is in the folder now and may go back. Raises OverflowError when it is too much."""
     most, total = limits["limit.files"], 0
     counts = {True: 0, False: 0}
@@ -257,14 +282,14 @@ def _left(limits: dict[str, int], notes: list[str], before: dict[bytes, tuple[in
         for name, status in _entries(folder, 2 * most):
             shown = name.decode("utf-8", "backslashreplace")
             if not _plain(name) and name not in before:
-                notes.append(f"{shown!r}: not a name that can be kept")
+                notes.add(f"{shown!r}: not a name that can be kept")
                 continue
             regular = stat.S_ISREG(status.st_mode)
             if not regular and not stat.S_ISDIR(status.st_mode):
-                notes.append(f"{shown}: {_odd(status.st_mode)}, not kept")
+                notes.add(f"{shown}: {_odd(status.st_mode)}, not kept")
                 continue
             if not regular and depth == DEPTH:
-                notes.append(f"{shown}: too deep, not kept")
+                notes.add(f"{shown}: too deep, not kept")
                 continue
             counts[regular] += 1
             if counts[regular] > most:

@@ -86,14 +86,14 @@ class Job:
             raise SandboxFailure(f"the folder cannot be handed to the sandbox: {error}") from error
         watchdog = threading.Timer(self._limits.seconds + GRACE_SECONDS, self.stop)
         watchdog.daemon = True
-        watchdog.start()
         try:
+            watchdog.start()
             with tempfile.TemporaryFile() as errors, self._begin(errors.fileno()) as process:
                 try:
                     return self._talk(process, items, stage, errors)
                 finally:
                     self.stop()
-        except OSError as error:
+        except (OSError, RuntimeError) as error:  # RuntimeError: the machine has no thread left.
             raise SandboxFailure(f"the sandbox broke: {error}") from error
         finally:
             watchdog.cancel()
@@ -128,9 +128,11 @@ class Job:
         except BrokenStream as broken:
             # It had begun, so that this is what comes of the program: it had all the machine's time and memory.
             return Finished(None, "", "", stopped=f"stopped: the sandbox ended ({broken}); no file was taken back")
-        with suppress(subprocess.TimeoutExpired):
-            # When it is killed, what it started is left to the machine's process 1, and not all of them look after it.
-            process.wait(EXIT_SECONDS)
+        finally:
+            process.stdout.close()  # What still writes ends.
+            with suppress(subprocess.TimeoutExpired):
+                # When it is killed, what it started is left to the machine's process 1: not all look after it.
+                process.wait(EXIT_SECONDS)
         if "over" in returned.facts:
             return finished
         with self._lock:

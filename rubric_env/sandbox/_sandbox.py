@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -46,6 +47,7 @@ _NAMESPACES = (
     " `sysctl -w kernel.apparmor_restrict_unprivileged_userns=0` (Ubuntu), in a container"
     " `--security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined`"
 )
+_SITE_PACKAGES = " ".join(sorted({sysconfig.get_path(name) for name in ("purelib", "platlib")}))
 _CLOSED = "files of Python's are closed to other users (installed under umask 077?): `chmod -R go+rX {}`"
 
 
@@ -163,20 +165,20 @@ def _tried(sandbox: Sandbox) -> Sandbox:
         try:
             finished = Job(sandbox.start, sandbox.layout.python, _PROBE, folder, Limits()).run()
         except SandboxFailure as error:
-            raise NotPossible(_remedy(str(error), sandbox)) from error
+            raise NotPossible(_remedy(str(error))) from error
     ready, _, closed = finished.output.partition("\n")
     if not ready.startswith("ready"):
-        raise NotPossible(_remedy(finished.stopped or finished.errors.strip().rpartition("\n")[2], sandbox))
+        raise NotPossible(_remedy(finished.stopped or finished.errors.strip().rpartition("\n")[2]))
     missing = tuple(ready.split()[1:])
     if missing and closed.strip():
-        raise NotPossible(_CLOSED.format(" ".join(sandbox.layout.site_packages)))
+        raise NotPossible(_CLOSED.format(_SITE_PACKAGES))
     return Sandbox(sandbox.layout, sandbox.fetched, sandbox.disable, missing)
 
 
-def _remedy(reason: str, sandbox: Sandbox) -> str:
+def _remedy(reason: str) -> str:
     if "namespace" in reason or "uid map" in reason or "Operation not permitted" in reason:
         return f"{_NAMESPACES} ({reason})"
     if "Permission denied" in reason or "ModuleNotFoundError" in reason:
         ours = "site-packages" in reason
-        return f"{_CLOSED.format(' '.join(sandbox.layout.site_packages) if ours else sys.base_prefix)} ({reason})"
+        return f"{_CLOSED.format(_SITE_PACKAGES if ours else sys.base_prefix)} ({reason})"
     return reason

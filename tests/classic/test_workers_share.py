@@ -1,4 +1,4 @@
-"""SPEC 7, fleet: the workers of an env server share limits through JUDGE_LIMITER, and verdicts through JUDGE_JOURNAL."""
+"""SPEC 7, fleet: an env server's workers share limits through JUDGE_LIMITER, and verdicts through JUDGE_JOURNAL."""
 
 from __future__ import annotations
 
@@ -28,9 +28,7 @@ def test_two_workers_pay_once_within_one_limit_and_a_later_run_pays_nothing(
         with RedisServer() as redis:
             shared = {"JUDGE_LIMITER": redis.url, "JUDGE_JOURNAL": str(tmp_path / "journal"), "JUDGE_REUSE": "always"}
             limit = {"JUDGE_REQUESTS_PER_MINUTE": str(60 * PER_SECOND)}
-            return vf_eval(
-                tmp_path / name, "every-kind", CASES, policy, judge, "-r", "2", *options, **shared, **limit
-            )
+            return vf_eval(tmp_path / name, "every-kind", CASES, policy, judge, "-r", "2", *options, **shared, **limit)
 
     first = run("first", "-w", "2")
     assert len(judge.calls) == len(REPLIES), "equal submissions are asked once, whichever worker has them"

@@ -52,7 +52,7 @@ def vf_eval(
         *("-m", "policy", "-b", policy.base_url, "-k", "POLICY_KEY", "-n", "-1", "-d", "-s"),
         *("-C", "judge_result,advantage,trajectory", "-o", str(out), *options),
     ]
-    done = subprocess.run(command, env=environment, cwd=out, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, env=environment, cwd=out, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     logs = [path.read_text("utf-8") for path in sorted(out.rglob("env_worker_*.log"))]
     [results] = out.rglob("results.jsonl")

@@ -178,7 +178,9 @@ def test_the_whole_loop_plays_every_recording(played: Mapping[tuple[str, str], P
         assert metrics["delivery_from_chat"] == (quality == "chat_only")
         assert metrics["injection_suspected"] == (quality == "injection")
         assert metrics["run_python_calls"] == uses(one.row, "run_python")
-        assert not re.search(r"\[stderr\]|\[exit code|\[not kept\]|Traceback", str(one.row["completion"]))
+        assert not re.search(
+            r"\[stderr\]|\[exit code|\[not kept\]|Traceback|nothing was written", str(one.row["completion"])
+        )
         if quality in ("good", "made"):
             assert metrics["format_reward"] == 1.0
         if quality in ("broken", "chat_only", "nothing"):

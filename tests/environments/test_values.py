@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
@@ -14,6 +15,8 @@ from statistics import mean, pstdev, stdev
 from typing import Any
 
 import pytest
+from docx import Document
+from openpyxl import load_workbook
 
 from rubric_env.harbor import Instance
 from tests.environments.shipped import ENVIRONMENTS, recording, written_files
@@ -304,3 +307,55 @@ def test_the_boxed_answer_is_right_in_the_good_recording_only(quality: str, righ
     path: Path = INSTANCES / "reorder-point-zh" / "recordings" / f"{quality}.json"
     [boxed] = re.findall(r"\\boxed\{(\d+)\}", recording(path)["turns"][-1]["content"])
     assert (boxed == Instance.load(path.parents[1]).answer) == right
+
+
+def test_cash_forecast_repair() -> None:
+    name = "cash-forecast-repair"
+    book = load_workbook(INSTANCES / name / "environment/inputs/forecast.xlsx")
+    assumed, sheet = {row[0].value: row[1].value for row in book["Assumptions"].iter_rows()}, book["Forecast"]
+    assert sheet["E9"].value == "=SUM(E4:E7)" and sheet["F9"].value == "=SUM(F4:F8)"
+    assert sheet["G3"].value == 95000 and sheet["F3"].value == "=E3*(1+Assumptions!$B$3)"
+    assert sheet["E7"].value * 1000 == 29900
+    assert "EUR 6,200 to EUR 6,600 a month from 1 April" in text(name, "notes.md")
+    cash, receipts = float(assumed["Opening cash, EUR"]), float(sheet["B3"].value)
+    closing = {}
+    for column in "BCDEFG":
+        rent, vat = (6600 if column in "EFG" else 6200), 29900 if column == "E" else sheet[f"{column}7"].value
+        paid = sheet[f"{column}4"].value + rent + receipts * assumed["Suppliers, share of receipts"] + vat
+        cash += receipts - paid - sheet[f"{column}8"].value
+        closing[sheet[f"{column}1"].value] = cash
+        receipts *= 1 + assumed["Growth of receipts a month"]
+    month = min(closing, key=lambda month: closing[month])
+    assert month == "Apr 2027" and f"EUR {rounded(closing[month], '0.01')}" in row(name, "R07")
+    minimum = assumed["Agreed minimum, EUR"]
+    assert [month for month in closing if closing[month] < minimum] == ["Apr 2027"] and f"EUR {minimum}" in row(
+        name, "R08"
+    )
+
+
+def test_travel_policy_revision() -> None:
+    name = "travel-policy-revision"
+    document = Document(str(INSTANCES / name / "environment/inputs/travel_policy.docx"))
+    policy = "\n".join(paragraph.text for paragraph in document.paragraphs)
+    decided = text(name, "decisions.md")
+    limits = {cells[0].text: cells[1].text for cells in (line.cells for line in document.tables[0].rows)}
+    assert limits["Hotel night"] == "120" and policy.count("EUR 120") == 1 and policy.count("14 days") == 2
+    assert f"three full days earn EUR {3 * int(limits['Daily allowance, full day'])}" in policy
+    assert "full day is EUR 32" in decided and f"EUR {3 * 32}" in row(name, "R05")
+    assert "decision 4 is withdrawn" in decided and "EUR 0.45" in row(name, "R11")
+    assert "Zurich" in decided and not re.search(r"Zurich[^.]*\d", decided)
+
+
+def test_meeting_notice() -> None:
+    name = "meeting-notice-zh"
+    _, *people = load_workbook(INSTANCES / name / "environment/inputs/参会名单.xlsx")["名单"].iter_rows(
+        values_only=True
+    )
+    coming = {person: (room, meal) for person, room, _, meal, remark in people if remark not in ("请假", "已离职")}
+    rooms, meals = Counter(room for room, _ in coming.values()), Counter(meal for _, meal in coming.values())
+    assert f"{len(coming)}人" in row(name, "R03")
+    assert all(f"{room}{number}人" in row(name, "R08") for room, number in rooms.items())
+    assert all(f"{meal}{number}份" in row(name, "R09") for meal, number in meals.items())
+    wanted = Document(str(INSTANCES / name / "environment/inputs/会议要求.docx"))
+    assert "2027年3月18日（星期三）" in "".join(paragraph.text for paragraph in wanted.paragraphs)
+    assert date(2027, 3, 18).isoweekday() == 4 and "星期四" in row(name, "R10")

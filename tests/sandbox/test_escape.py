@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+import shutil
 import socket
 import sys
+import sysconfig
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -108,6 +110,28 @@ async def test_files_of_the_host_are_not_there(inside: Inside, tmp_path: Path) -
     assert "passwd" not in lines[-1]
 
 
+async def test_packages_that_may_hold_answers_are_not_there(inside: Inside) -> None:
+    """Environments are packages, too: their rubrics and expected answers lie beside docx and the others."""
+    site_packages = Path(sysconfig.get_path("purelib"))
+    name = f"environment_{secrets.token_hex(4)}"
+    (site_packages / name).mkdir()
+    try:
+        (site_packages / name / "rubric.json").write_text("host-secret")
+        (site_packages / f"{name}.py").write_text("host-secret")
+        shown = await inside.tries(
+            "import os, importlib.util\n"
+            f"print(importlib.util.find_spec({name!r}), importlib.util.find_spec('rubric_env'))\n"
+            "for top in ('/opt', '/usr', '/app'):\n"
+            "    for folder, folders, files in os.walk(top):\n"
+            f"        for found in {{*folders, *files}} & {{{name!r}, {name + '.py'!r}, 'verifiers', 'rubric_env'}}:\n"
+            "            print(folder, found)"
+        )
+    finally:
+        shutil.rmtree(site_packages / name)
+        (site_packages / f"{name}.py").unlink(missing_ok=True)
+    assert shown == "None None"
+
+
 async def test_no_secret_of_the_environment_is_seen(inside: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUDGE_API_KEY", "host-secret")
     shown = await inside.tries(
@@ -143,10 +167,25 @@ async def test_process_1_cannot_be_taken_over(inside: Inside) -> None:
         "print(attempt(open, '/proc/1/mem', 'r+b'))\n"
         "libc = ctypes.CDLL(None, use_errno=True)\n"
         "print(libc.ptrace(16, 1, 0, 0), libc.ptrace(0x4206, 1, 0, 0))\n"
-        "os.kill(1, 9)\nos.kill(1, 15)\nos.kill(1, 19)\n"
+        "import time\nfor number in range(1, 65): os.kill(1, number)\ntime.sleep(0.2)\n"
         "print('alive')"
     )
     assert shown.splitlines() == ["no: Permission denied", "-1 -1", "alive"]
+
+
+async def test_process_1_cannot_be_slowed_down_or_limited(inside: Inside) -> None:
+    shown = await inside.tries(
+        f"{ATTEMPT}\nimport ctypes, platform, resource\n"
+        "print(attempt(resource.prlimit, 1, resource.RLIMIT_NOFILE, (0, 0)))\n"
+        "for which, who in ((os.PRIO_PROCESS, 1), (os.PRIO_USER, 0), (os.PRIO_PGRP, 0)):\n"
+        "    print(attempt(os.setpriority, which, who, 19))\n"
+        "print(attempt(os.sched_setscheduler, 1, os.SCHED_IDLE, os.sched_param(0)))\n"
+        "print(attempt(os.sched_setaffinity, 1, {0}))\n"
+        "number = {'x86_64': 251, 'aarch64': 30}.get(platform.machine(), 0)\n"
+        "print('no: ' if ctypes.CDLL(None).syscall(number, 1, 1, 3 << 13) == -1 else 'YES')\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (9, 9)); os.nice(1)"
+    )
+    assert [line[:4] for line in shown.splitlines()] == ["no: "] * 7
 
 
 async def test_no_process_of_the_host_can_be_killed(inside: Inside) -> None:
@@ -362,7 +401,9 @@ async def test_a_file_that_is_only_holes_is_bounded(inside: Inside) -> None:
     [
         "x = []\nwhile True: x.append(bytearray(2**24))",
         "import os\nfor _ in range(4): os.fork()\nx = bytearray(b'x') * (60 << 20)\nimport time; time.sleep(30)",
-        "import mmap\nx = []\nwhile True:\n    m = mmap.mmap(-1, 2**24); m.write(b'x' * 2**24); x.append(m)",
+        "import mmap\nf = open('/dev/shm/x', 'w+b'); f.truncate(2**26); m = mmap.mmap(f.fileno(), 2**26)\n"
+        "m[:] = b'x' * 2**26; m.madvise(mmap.MADV_DONTNEED)\nx = bytearray(b'x') * (240 << 20)\n"
+        "import time; time.sleep(30)",
     ],
     ids=["one process", "many processes", "shared pages"],
 )
@@ -374,9 +415,25 @@ async def test_a_memory_bomb_is_stopped(inside: Inside, code: str) -> None:
 async def test_memory_of_no_process_and_no_file_system_is_not_to_be_had(inside: Inside) -> None:
     shown = await inside.tries(
         f"{ATTEMPT}\nimport ctypes\nlibc = ctypes.CDLL(None)\n"
-        "print(attempt(os.memfd_create, 'x'), libc.shmget(0, 4096, 0o1600), libc.msgget(0, 0o1600))"
+        "print(attempt(os.memfd_create, 'x'), libc.shmget(0, 4096, 0o1600), libc.msgget(0, 0o1600))\n"
+        "import mmap\nprint(attempt(mmap.mmap, -1, 4096), attempt(lambda: mmap.mmap(os.open('/dev/zero', 2), 4096)))\n"
+        "r, w = os.pipe()\nprint(libc.vmsplice(w, None, 0, 0))"
     )
-    assert shown == "no: Function not implemented -1 -1"
+    assert shown.splitlines() == [
+        "no: Function not implemented -1 -1",
+        "no: Operation not permitted no: No such device",
+        "-1",
+    ]
+
+
+async def test_what_all_of_a_machine_share_in_small_numbers_is_not_to_be_had(inside: Inside) -> None:
+    shown = await inside.tries(
+        f"{ATTEMPT}\nimport ctypes, platform\nlibc = ctypes.CDLL(None)\n"
+        "print(attempt(os.open, '/dev/ptmx', 2), attempt(os.open, '/dev/pts/ptmx', 2))\n"
+        "setup = {'x86_64': 206, 'aarch64': 0}.get(platform.machine(), 0)\n"
+        "print(libc.inotify_init1(0), libc.syscall(setup, 64, ctypes.byref(ctypes.c_ulong(0))))"
+    )
+    assert shown.splitlines() == ["no: No such file or directory no: No such file or directory", "-1 -1"]
 
 
 async def test_an_allocation_that_no_process_may_make_is_an_error_of_the_program(inside: Inside) -> None:
@@ -407,6 +464,20 @@ if os.fork() == 0:
         os.execv(sys.executable, [sys.executable, '-c', 'import time; time.sleep(600)  # MARK'])
     os._exit(0)
 """
+
+
+async def test_a_million_odd_names_take_no_memory_beyond_the_limits(inside: Inside) -> None:
+    # Process 1 has no limits of its own: what it says of each entry must not add up.
+    finished = await inside(
+        "import os\ndeep = '/'.join(['d' * 200] * 4)\n"
+        "for top in range(20):\n"
+        "    os.makedirs(f'{top}/{deep}'); os.chdir(f'/app/{top}/{deep}')\n"
+        "    for number in range(2000): os.symlink('x', f'{number:0200}')\n"
+        "    os.chdir('/app')\n"
+        "pid = os.fork()\n"
+    )
+    assert len(finished.notes) == 21
+    assert finished.notes[-1] == "and 39980 more"
 
 
 async def test_daemons_end_with_the_program(inside: Inside) -> None:

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import json
-import os
-import subprocess
-import sys
 import tarfile
 from pathlib import Path
 
@@ -15,7 +11,7 @@ import pytest
 
 from rubric_env.v1 import HarborJudgeError, HarborTask, HarborTaskset, HarborTasksetConfig, _files
 from tests.servers.endpoint import Endpoint
-from tests.v1.conftest import HARNESS, Run, make_instance
+from tests.v1.conftest import Run, make_instance
 
 
 def test_delivered_files_are_judged_and_then_deleted(run: Run, endpoint: Endpoint, policy: Endpoint) -> None:
@@ -132,31 +128,3 @@ def test_an_archive_writes_nowhere_else(tmp_path: Path) -> None:
     _files._unpack(data.getvalue(), tmp_path / "to")
     found = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file())
     assert found == ["to/output/in.md", "to/output/link/through.md"]
-
-
-def test_the_command_line_runs_end_to_end(
-    endpoint: Endpoint, policy: Endpoint, instances: Path, tmp_path: Path
-) -> None:
-    policy.prose = "FILE output/memo.md: The total is 5."
-    endpoint.truth = {"R2": False}
-    # Its script is `eval` in 0.3.1 and `vf-eval` in 0.4.
-    start = "from verifiers.v1.cli.eval.main import main; main()"
-    command = [sys.executable, "-c", start, "rubric-tasks", "-m", "policy-model"]
-    command += ["--env.taskset.instances", json.dumps([str(instances)])]
-    command += ["--env.agent.harness.id", "loopback_policy", "--env.agent.runtime.type", "subprocess"]
-    command += ["--client.base-url", policy.base_url, "--client.api-key-var", "POLICY_KEY"]
-    command += ["-r", "2", "--no-push", "--rich", "None", "-o", str(tmp_path / "out")]
-    env = {
-        **os.environ,
-        "PYTHONPATH": str(HARNESS),
-        "POLICY_KEY": "policy",
-        "JUDGE_API_KEY": "judge",
-        "JUDGE_BASE_URL": endpoint.base_url,
-    }
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr[-3000:]
-    [traces] = (tmp_path / "out").rglob("traces.jsonl")
-    episodes = [json.loads(line) for line in traces.read_text().splitlines()]
-    rewards = [trace["rewards"]["rubric_judge"]["score"] for episode in episodes for trace in episode["traces"]]
-    assert rewards == [0.75, 0.75]
-    assert "Unclosed" not in done.stderr

@@ -76,7 +76,11 @@ def case(instances: Path, policy: Endpoint, name: str, *replies: str) -> None:
         policy.rule(lambda call: f"Case {name}." in str(call.body), Scenario(name, content=reply), times=times)
 
 
-def test_a_run_scores_what_was_delivered_and_fails_what_nobody_could_judge(
+def scores(traces: list[Any]) -> list[float | None]:
+    return [reward and reward["score"] for trace in traces for reward in [trace["rewards"].get("rubric_judge")]]
+
+
+def test_a_run_scores_what_was_delivered_and_fails_what_nobody_could_judge_and_so_does_its_replay(
     endpoint: Endpoint, policy: Endpoint, tmp_path: Path
 ) -> None:
     instances, out = tmp_path / "instances", tmp_path / "out"
@@ -85,5 +89,57 @@ def test_a_run_scores_what_was_delivered_and_fails_what_nobody_could_judge(
     case(instances, policy, "SILENT", "")
     options = ("--env.agent.timeout.scoring", "8", "--env.taskset.task.submissions", str(tmp_path / "kept"))
     done = evaluate(instances, policy, endpoint, out, "-r", "2", *options)
-    (tmp_path / "dump.json").write_text(json.dumps(saved(out, done)))
-    print(done.stdout[-3000:])
+    found = saved(out, done)
+    judged = {"GOOD": 1.0, "HALF": 0.75, "BAD": 0.0, "SILENT": 0.0}
+    for name, traces in found.items():
+        assert scores(traces) == [judged.get(name)] * 2
+        for trace in traces:
+            assert trace["ok"] == (name in judged)
+            assert trace["metrics"].keys() >= FIELDS
+            assert trace["metrics"]["judge_scored"] == trace["metrics"]["judge_coverage"] == float(name in judged)
+            assert trace["metrics"]["delivery_missing"] == float(name == "SILENT")
+            assert trace["info"]["judge_result"]["task_score"] == judged.get(name)
+            assert trace["info"]["judge_result"]["details"]["delivery"]["files"] == ["output/memo.md"] * (
+                name != "SILENT"
+            )
+            assert trace["stop_condition"] == "agent_completed", "not `scoring_timeout`, which 0.4 lets count as 0"
+    for name, reason in (("LOST", "auth"), ("SLOW", "the scoring time-out of 8 s leaves no more")):
+        for error in [error for trace in found[name] for error in trace["errors"]]:
+            assert error["type"] == "HarborJudgeError" and reason in error["message"]
+    for name in ("GOOD", "HALF", "BAD"):  # equal submissions of a task are paid once
+        [usage] = [usage for trace in found[name] for usage in trace["extra_usage"]]
+        assert usage["prompt_tokens"] == sum(trace["metrics"]["judge_input_tokens"] for trace in found[name]) > 0
+    written = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    assert b"judge-secret" not in b"".join([done.stdout.encode(), done.stderr.encode(), *written])
+
+    endpoint.rule(lambda call: "reply BAD" in call.text, "401")
+    endpoint.truth = {}
+    again = tmp_path / "again"
+    [run] = [file.parent for file in out.rglob("traces.jsonl")]
+    done = command("replay", str(run), "--rich", "False", "-o", str(again), judge=endpoint, cwd=tmp_path)
+    replayed = saved(again, done)
+    assert scores(replayed["HALF"]) == [1.0, 1.0]
+    assert scores(replayed["BAD"]) == [None, None]
+    assert [trace["ok"] for trace in replayed["BAD"]] == [False, False]
+
+
+def test_attempts_of_a_group_are_compared_and_the_unscored_stay_out(
+    endpoint: Endpoint, policy: Endpoint, tmp_path: Path
+) -> None:
+    instances = tmp_path / "instances"
+    files = [f"FILE output/memo.md: reply {name}" for name in ("GOOD", "BAD", "LOST")]
+    case(instances, policy, "group", *files)
+    options = ("--env.id", "rubric-group", "--env.attempts", "3", "--env.advantage", "rloo", "-r", "1")
+    [traces] = saved(tmp_path / "out", evaluate(instances, policy, endpoint, tmp_path / "out", *options)).values()
+    found = {score: trace["metrics"] for score, trace in zip(scores(traces), traces, strict=True)}
+    assert {score: metrics["judge_advantage"] for score, metrics in found.items()} == {1.0: 1.0, 0.0: -1.0, None: 0.0}
+    assert {metrics["judge_flat_group"] for metrics in found.values()} == {0.0}
+    assert sorted(trace["ok"] for trace in traces) == [False, True, True]
+
+
+def test_without_a_key_the_command_ends_before_any_rollout(policy: Endpoint, tmp_path: Path) -> None:
+    case(tmp_path / "instances", policy, "GOOD", "FILE output/memo.md: reply GOOD")
+    done = evaluate(tmp_path / "instances", policy, None, tmp_path / "out")
+    assert done.returncode != 0
+    assert "no judge credential" in done.stdout + done.stderr
+    assert policy.calls == []

@@ -26,7 +26,10 @@ async def make_docx(workspace: Workspace, path: str, markdown: str) -> str:
 
 
 async def edit_docx(
-    workspace: Workspace, path: str, edits: Annotated[list[DocxEdit], BeforeValidator(from_text)]
+    workspace: Workspace,
+    path: str,
+    edits: Annotated[list[DocxEdit], BeforeValidator(from_text)],
+    save_as: str | None = None,
 ) -> str:
     """Change a Word document and leave everything else in it as it is. All edits are done, or none. Addresses are those
     that read_file shows before the call, also when edits insert or delete.
@@ -39,5 +42,6 @@ async def edit_docx(
     Args:
         path: the file
         edits: the changes
+        save_as: where the changed file goes, for example output/report.docx; the file at `path` then stays as it is
     """
-    return await edit(workspace, "edit_docx", path, checked("edits", edits, DocxEdit))
+    return await edit(workspace, "edit_docx", path, checked("edits", edits, DocxEdit), save_as)

@@ -35,17 +35,20 @@ Model = TypeVar("Model", bound=BaseModel)
 async def make(workspace: Workspace, tool: str, path: str, arguments: dict[str, Any]) -> str:
     """Make the file at `path`, replacing one that is there. Raises ToolRefusal, OSError."""
     file = _file(workspace, path, tool)
-    return await _do(workspace, tool, file, arguments, edited=False)
+    return await _do(workspace, tool, file, arguments)
 
 
-async def edit(workspace: Workspace, tool: str, path: str, edits: Sequence[BaseModel]) -> str:
-    """Change the file at `path`. Raises ToolRefusal, OSError."""
-    file = _file(workspace, path, tool)
-    if not file.is_file():
+async def edit(
+    workspace: Workspace, tool: str, path: str, edits: Sequence[BaseModel], save_as: str | None = None
+) -> str:
+    """Change the file at `path`, or leave it and write what it becomes to `save_as`. Raises ToolRefusal, OSError."""
+    source = _file(workspace, path, tool)
+    target = _file(workspace, save_as, tool) if save_as else source
+    if not source.is_file():
         raise ToolRefusal(f"{path}: no such file; list_files shows what there is")
     if not edits:
         raise ToolRefusal("edits: there are none")
-    return await _do(workspace, tool, file, {"edits": [one.model_dump() for one in edits]}, edited=True)
+    return await _do(workspace, tool, target, {"edits": [one.model_dump() for one in edits]}, source)
 
 
 def from_text(value: Any) -> Any:
@@ -99,19 +102,21 @@ def _read(workspace: Workspace, file: Path) -> bytes:
     return data
 
 
-async def _do(workspace: Workspace, tool: str, file: Path, arguments: dict[str, Any], *, edited: bool) -> str:
+async def _do(
+    workspace: Workspace, tool: str, target: Path, arguments: dict[str, Any], source: Path | None = None
+) -> str:
     if len(json.dumps(arguments)) > CHARACTERS:
         raise ToolRefusal(f"the arguments have more than {CHARACTERS:,} characters")
 
     def work() -> str:
-        name = workspace.name(file)
-        source = _read(workspace, file) if edited else None
+        name = workspace.name(target)
+        data = _read(workspace, source) if source else None
         try:
-            made = perform(tool, arguments, workspace.root, file.name, source)
+            made = perform(tool, arguments, workspace.root, target.name, data)
         except OfficeError as error:
             raise ToolRefusal(f"{name}: {error}") from None
-        workspace.write(file, made.data)
-        return f"{'changed' if edited else 'wrote'} {name} ({len(made.data):,} bytes): {made.said}"
+        workspace.write(target, made.data)
+        return f"{'changed' if source == target else 'wrote'} {name} ({len(made.data):,} bytes): {made.said}"
 
     # Threads of its own: calls that wait for a worker do not keep others from reading files.
     return await asyncio.get_running_loop().run_in_executor(_threads(), work)

@@ -29,7 +29,10 @@ async def make_pptx(workspace: Workspace, path: str, slides: Annotated[list[Slid
 
 
 async def edit_pptx(
-    workspace: Workspace, path: str, edits: Annotated[list[PptxEdit], BeforeValidator(from_text)]
+    workspace: Workspace,
+    path: str,
+    edits: Annotated[list[PptxEdit], BeforeValidator(from_text)],
+    save_as: str | None = None,
 ) -> str:
     """Change a deck and leave everything else in it as it is. All edits are done, or none. Addresses are those that
     read_file shows before the call, also when edits insert or delete.
@@ -42,5 +45,6 @@ async def edit_pptx(
     Args:
         path: the file
         edits: the changes
+        save_as: where the changed file goes, for example output/deck.pptx; the file at `path` then stays as it is
     """
-    return await edit(workspace, "edit_pptx", path, checked("edits", edits, PptxEdit))
+    return await edit(workspace, "edit_pptx", path, checked("edits", edits, PptxEdit), save_as)

@@ -39,7 +39,7 @@ async def run_python(workspace: Workspace, code: str, seconds: int = 60) -> str:
 def _seconds(wanted: object) -> float:
     try:
         seconds = float(wanted)  # type: ignore[arg-type]  # whatever the policy wrote
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ToolRefusal(f"seconds: {str(wanted)[:40]!r} is no number") from None
     if not seconds > 0:
         raise ToolRefusal(f"seconds: {seconds:g} is no time")

@@ -28,7 +28,10 @@ async def make_xlsx(workspace: Workspace, path: str, sheets: Annotated[list[Shee
 
 
 async def edit_xlsx(
-    workspace: Workspace, path: str, edits: Annotated[list[XlsxEdit], BeforeValidator(from_text)]
+    workspace: Workspace,
+    path: str,
+    edits: Annotated[list[XlsxEdit], BeforeValidator(from_text)],
+    save_as: str | None = None,
 ) -> str:
     """Change a workbook and leave everything else in it as it is. All edits are done, or none. Addresses are those that
     read_file shows before the call; formulas, charts and names follow rows and columns that are inserted or deleted.
@@ -43,5 +46,6 @@ async def edit_xlsx(
     Args:
         path: the file
         edits: the changes
+        save_as: where the changed file goes, for example output/model.xlsx; the file at `path` then stays as it is
     """
-    return await edit(workspace, "edit_xlsx", path, checked("edits", edits, XlsxEdit))
+    return await edit(workspace, "edit_xlsx", path, checked("edits", edits, XlsxEdit), save_as)

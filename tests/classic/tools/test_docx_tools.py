@@ -22,6 +22,7 @@ from PIL import Image
 from rubric_env.classic.tools import ToolRefusal, Workspace
 from rubric_env.classic.tools._docx import edit_docx, make_docx
 from rubric_env.classic.tools._files import read_file
+from rubric_env.evidence import _workers
 from rubric_env.evidence._workers import WorkerDied
 from rubric_env.office import _run
 from tests.classic.tools.office import pages, read, refusal
@@ -427,7 +428,7 @@ async def test_endless_work_is_the_policys_and_a_killed_worker_is_the_machines(
 async def test_a_huge_text_ends_with_its_worker_and_the_next_call_works(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_run, "CPU_SECONDS", 1)
+    monkeypatch.setattr(_workers, "STALLED", 60)  # a busy machine gives a second of CPU time in many of its own
     monkeypatch.setattr(_run.Task.__init__, "__defaults__", ("", "", 1))
     told = await refusal(make_docx(workspace, "output/a.docx", "| a | b |\n|--|--|\n" + "| x | **y** |\n" * 60_000))
     assert "more than 1 s of CPU time" in told

@@ -249,7 +249,7 @@ async def test_everything_follows_rows_and_columns_that_are_deleted(workspace: W
     assert [data.cell(row, 1).value for row in (1, 2, 3)] == ["v", 3, "=SUM(A2:A2)"]
     assert (data["B2"].value, data["B3"].value) == ("=A2*2", "=#REF!")
     assert data.column_dimensions["B"].width == 33
-    assert after["Other"]["A1"].value == "=Data!A2+SUM(#REF!)+B4" or "#REF!" in after["Other"]["A1"].value
+    assert after["Other"]["A1"].value == "=Data!A2+SUM(Data!#REF!)+B4"
     assert after.defined_names["total"].attr_text == "Data!$A$3"
 
 
