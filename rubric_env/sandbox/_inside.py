@@ -21,7 +21,7 @@ import struct
 import sys
 import time
 from _blake2 import blake2b
-from _signal import SIG_DFL, SIGINT, signal
+from _signal import SIG_DFL, SIGINT, signal  # type: ignore[import-not-found]
 from collections.abc import Callable, Iterator
 from typing import BinaryIO, NamedTuple
 
@@ -43,6 +43,8 @@ REAPED = 200
 
 INODE_BYTES = 1024
 """Memory of the kernel for each file of a tmpfs, which its size does not bound."""
+SOCKET_BYTES = 2**18
+"""The most that may wait in a socket."""
 
 _SET_DUMPABLE, _KILL, _LOW_PRIORITY = 4, 9, 5
 
@@ -162,7 +164,7 @@ def _run(
     held, release = os.pipe()
     pid = os.fork()
     if pid == 0:
-        _become(facts["argv"], limits, *ends, held, release)
+        _become(facts["argv"], limits, ends, held, release)
     # What fails up to here is the machine's doing, and from here on the program's: not a line of it has run.
     write_record(out.write, FACT, STARTED)
     out.flush()
@@ -188,7 +190,7 @@ def _run(
     return code, stopped
 
 
-def _become(argv: list[bytes], limits: dict[str, int], stdout: int, stderr: int, held: int, release: int) -> None:
+def _become(argv: list[bytes], limits: dict[str, int], ends: list[int], held: int, release: int) -> None:
     """In the child: the program, once it is released, within limits that it cannot raise. Does not return."""
     try:
         os.close(release)
@@ -196,8 +198,8 @@ def _become(argv: list[bytes], limits: dict[str, int], stdout: int, stderr: int,
         os.setsid()
         os.nice(_LOW_PRIORITY)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os.dup2(stdout, 1)
-        os.dup2(stderr, 2)
+        os.dup2(ends[0], 1)
+        os.dup2(ends[1], 2)
         os.closerange(3, 4096)
         for name, value in limits.items():
             kind = getattr(resource, name.removeprefix("limit."), None)
@@ -252,7 +254,7 @@ def _read(descriptor: int) -> bytes | None:
 
 
 def _used() -> int:
-    """Bytes of memory of all processes, and of all files: those of a tmpfs are memory, too."""
+    """Bytes of memory of all processes, of all files, as those of a tmpfs are memory, too, and of all sockets."""
     total = 0
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -269,6 +271,8 @@ def _used() -> int:
     for place in WRITABLE:
         room = os.statvfs(place)
         total += (room.f_blocks - room.f_bfree) * room.f_frsize + (room.f_files - room.f_ffree) * INODE_BYTES
+    with open("/proc/self/net/unix", "rb") as sockets:
+        total += (sockets.read().count(b"\n") - 1) * SOCKET_BYTES  # Its first line is no socket.
     return total
 
 

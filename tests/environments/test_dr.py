@@ -67,11 +67,10 @@ def test_only_reports_with_invented_citations_or_quotes_fail_the_check(path: Pat
         assert report.score < 0.3
 
 
-@each_recording
-def test_a_recording_cites_only_what_it_saw(path: Path) -> None:
-    """Poor ones and those that invent may do otherwise."""
-    if path.stem not in ("good", "medium"):
-        return
+@pytest.mark.parametrize("quality", ["good", "medium"])
+@each_instance
+def test_an_honest_recording_cites_only_what_it_opened(path: Path, quality: str) -> None:
+    path = path / f"recordings/{quality}.json"
     calls = [call for turn in recording(path)["turns"] for call in turn["tool_calls"]]
     corpus = load_corpus(path.parents[1] / "environment/corpus")
     opened = {corpus.find(c["arguments"]["id"]) for c in calls if c["name"] == "open_document"}

@@ -6,6 +6,8 @@ import io
 import os
 import resource
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -196,6 +198,43 @@ async def test_a_sandbox_that_does_not_begin_is_the_machines_failure(sandbox: Sa
         await no_program.run("print(1)", work)
     with pytest.raises(SandboxFailure, match=r"does not begin: bwrap: execvp /opt/no-python"):
         await no_python.run("print(1)", work)
+
+
+async def test_a_machine_without_processes_left_is_the_machines_failure(sandbox: Sandbox, work: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("this process itself would have none left")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+    resource.setrlimit(resource.RLIMIT_NPROC, (2, hard))  # Bubblewrap's two; what runs the program is the third.
+    try:
+        with pytest.raises(SandboxFailure, match="does not begin"):
+            await sandbox.run("print(1)", work)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NPROC, (soft, hard))
+
+
+async def test_names_that_the_disk_cannot_hold_are_no_failure_of_the_machine(sandbox: Sandbox, tmp_path: Path) -> None:
+    work = tmp_path
+    while len(str(work)) < 3400:  # As some encrypted disks, whose names end at 143 bytes, and those that fold case.
+        work = work / ("d" * 200)
+        work.mkdir()
+    (work / "kept").write_text("as it was")
+    finished = await sandbox.run("import os\nos.makedirs('/'.join(['n' * 240] * 3))", work)
+    assert finished.stopped.startswith("stopped: the sandbox ended (the disk takes no 'nnn")
+    assert "File name too long" in finished.stopped
+    assert tree(work) == {"kept": b"as it was"}
+
+
+def test_names_come_back_where_the_host_speaks_no_unicode(sandbox: Sandbox, work: Path) -> None:
+    code = (
+        "import asyncio, pathlib, sys\nfrom rubric_env.sandbox import find_sandbox\n"
+        "print(asyncio.run(find_sandbox().run(\"open(chr(0x62a5), 'w')\", pathlib.Path(sys.argv[1]))).stopped)"
+    )
+    plain = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", code, work], env={**os.environ, **plain}, capture_output=True, text=True, check=False
+    )
+    assert (done.stderr, done.stdout) == ("", "\n")
+    assert names(work) == ["报"]
 
 
 def record(kind: bytes, name: bytes = b"", data: bytes = b"", size: int | None = None) -> bytes:

@@ -167,6 +167,14 @@ def test_packages_that_others_cannot_read_are_named_with_the_remedy(sandbox: San
     made = [sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")]
     subprocess.run(made, check=True, umask=0o077)
     python = tmp_path / "venv" / "bin" / "python"
+    lib = next(tmp_path.glob("venv/lib/*/site-packages"))
+    for name, text in (
+        ("openpyxl/__init__.py", ""),
+        ("openpyxl-3.dist-info/METADATA", "Metadata-Version: 2.1\nName: openpyxl\nVersion: 3\n"),
+        ("openpyxl-3.dist-info/RECORD", "openpyxl/__init__.py,,\nopenpyxl-3.dist-info/METADATA,,\n"),
+    ):
+        (lib / name).parent.mkdir(mode=0o700, exist_ok=True)
+        (lib / name).write_text(text)
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(Path(__file__).parents[2])}
     done = subprocess.run([python, "-c", FIND], env=environment, capture_output=True, text=True, check=True)
     line = done.stdout.splitlines()[0]

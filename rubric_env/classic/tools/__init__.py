@@ -26,7 +26,7 @@ TOOLS = {
 }
 """The module of each tool, by the name under which environments and the argument `tools` choose it."""
 
-_NEEDS = {"_docx": ("docx", "markdown_it"), "_xlsx": ("openpyxl",), "_pptx": ("pptx",)}
+_NEEDS = {"_docx": ("docx", "markdown_it", "lxml"), "_xlsx": ("openpyxl", "lxml"), "_pptx": ("pptx", "lxml", "PIL")}
 """Libraries of the extra `tools`, by the module that cannot do without."""
 
 __all__ = ["OUTPUT", "TOOLS", "Tool", "ToolRefusal", "Workspace", "count_files", "find_tools"]
