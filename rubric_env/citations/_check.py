@@ -85,12 +85,12 @@ class CitationReport:
         the policy had before it."""
         totals = Counter(f"citations_{citation.verdict}" for citation in self.citations)
         totals += Counter(f"quotes_{quote.verdict}" for quote in self.quotes)
-        unopened = [] if seen is None else [name for name in self.documents if name not in set(seen)]
+        known = set(self.documents if seen is None else seen)
         return {
             "score": self.score,
             "totals": dict(totals),
             "documents": list(self.documents),
-            "unopened": unopened,
+            "unopened": [name for name in self.documents if name not in known],
             "citations": [self._item(citation) for citation in self.citations[:LISTED]],
             "quotes": [self._item(quote) for quote in self.quotes[:LISTED]],
             "sources": [asdict(source) for source in self.sources[:LISTED]],

@@ -31,23 +31,33 @@ JUDGE_ARGUMENTS = frozenset({"model", "base_url", "api_key_file", "api_key_comma
 def _checked(build: Callable[..., Any]) -> Callable[..., Any]:
     """Arguments come as JSON from a command line: those that do not fit are one line, before any rollout is paid."""
     validated = validate_call(config=ConfigDict(arbitrary_types_allowed=True))(build)
-    known = list(inspect.signature(build).parameters)
+    positional = list(inspect.signature(build).parameters)
 
     @functools.wraps(build)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(family: Family, *args: Any, **kwargs: Any) -> Any:
         try:
-            return validated(*args, **kwargs)
+            return validated(family, *args, **kwargs)
         except ValidationError as error:
+            known = _known(family)
             wrong: dict[str, str] = {}
             for item in error.errors():
                 at = item["loc"][0]
-                name = known[at] if isinstance(at, int) else at
+                name = positional[at] if isinstance(at, int) else at
                 # The value of an unknown argument may be a key.
-                unknown = f"{name} is no argument; known are {', '.join(known)}"
-                wrong.setdefault(name, f"{name} = {item['input']!r}: {item['msg']}" if name in known else unknown)
+                fits = f"{name} = {item['input']!r}: {item['msg']}" if name in known else _unknown(name, known)
+                wrong.setdefault(name, fits)
             raise ValueError("; ".join(wrong.values())) from None
 
     return call
+
+
+def _known(family: Family) -> list[str]:
+    parameters = inspect.signature(build_environment).parameters.values()
+    return [*(p.name for p in parameters if p.name != "family" and p.kind is not p.VAR_KEYWORD), *family.checks]
+
+
+def _unknown(name: str, known: Sequence[str]) -> str:
+    return f"{name} is no argument; known are {', '.join(known)}"
 
 
 @_checked
@@ -67,23 +77,23 @@ def build_environment(
     single_turn: bool = False,
     keep_workspaces: str | None = None,
     strict: bool = False,
-    rubrics: Sequence[Any] = (),
+    **weights: Weight,
 ) -> Any:
     """A classic environment over a folder of Harbor instances; docs/environments.md describes the arguments.
 
-    Everything but `rubrics`, the family's own, is rebuilt from JSON values, so an env server's workers can make their
-    own. The folder is listed now; its instances are read when the data set is first asked for. Raises ValueError for
-    arguments that are unknown or of the wrong type, InstanceError when a folder holds no instance (or, with `strict`, a
-    broken one), SandboxUnavailable when one is required and cannot be had.
+    Everything is rebuilt from JSON values, so an env server's workers can make their own; `weights` are those of the
+    family's own checks. The folder is listed now; its instances are read when the data set is first asked for. Raises
+    ValueError for arguments that are unknown or of the wrong type, InstanceError when a folder holds no instance (or,
+    with `strict`, a broken one), SandboxUnavailable when one is required and cannot be had.
     """
+    if unknown := weights.keys() - family.checks.keys():
+        raise ValueError("; ".join(_unknown(name, _known(family)) for name in sorted(unknown)))
     where = family.instances if instances is None else instances
     rubric = HarborRubric(advantage=advantage, family_settings=family.settings, **_judge_arguments(judge))
     rubric.log_prefix = family.env_id
     rubric.weights[0] = rubric_weight
-    for other in rubrics:
-        if isinstance(other, HarborRubric):
-            other.log_prefix = f"{family.env_id}/{other.name}"
-    checks = [AnswerRubric(math_weight), FormatRubric(format_weight), *rubrics]
+    own = [check(weights.get(name, 0.0)) for name, check in family.checks.items()]
+    checks = [AnswerRubric(math_weight), FormatRubric(format_weight), *own]
     dataset = _dataset(where, strict=strict, single_turn=single_turn)
     common = {"dataset": dataset, "system_prompt": family.system_prompt if system_prompt is None else system_prompt}
     common["env_id"] = family.env_id

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,8 @@ class Family:
     """A family of instances, and the defaults under which a policy works on them and a judge judges them.
 
     `instances` are those that ship with it. `tools` are names of `rubric_env.classic.tools.TOOLS`. `settings` are
-    JudgeSettings fields: anything else that says otherwise wins over them.
+    JudgeSettings fields: anything else that says otherwise wins over them. `checks` are rewards of its own, each made
+    of a weight; the key is the argument that gives it (`{"citation_weight": CitationRubric}`), 0 unless given.
     """
 
     env_id: str
@@ -31,3 +32,4 @@ class Family:
     tools: tuple[str, ...] = (*FILE_TOOLS, *OFFICE_TOOLS, "run_python")
     max_turns: int = 30
     settings: Mapping[str, Any] = field(default_factory=dict)
+    checks: Mapping[str, Callable[[float], Any]] = field(default_factory=dict)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from rubric_env import rubric
+from rubric_env.citations import corpus_problems
 from rubric_env.harbor._reference import read_reference
 from rubric_env.harbor._task_toml import read_metadata
 from rubric_env.rubric import JUDGE_INSTRUCTION_FILES, TASK_FILES, RubricSpec
@@ -71,6 +72,9 @@ class Instance:
             remarks.append(f"{root}: no {JUDGE_INSTRUCTION_FILES[0]}: the built-in instruction is used")
         if not (root / RUBRIC_FILE).is_file():
             problems.append(f"no {RUBRIC_FILE}: write the rows there")
+        corpus = root / "environment/corpus"
+        if corpus.is_dir():
+            problems += corpus_problems(corpus)
         metadata = read_metadata(root / "task.toml", problems, remarks)
         if problems:
             raise InstanceError(f"{root}: {'; '.join(problems)}")
@@ -87,7 +91,7 @@ class Instance:
             answer=metadata.answer,
             deliverables=metadata.deliverables,
             inputs=next((path for path in (root / "environment/inputs", root / "environment") if path.is_dir()), None),
-            corpus=corpus if (corpus := root / "environment/corpus").is_dir() else None,
+            corpus=corpus if corpus.is_dir() else None,
             warnings=tuple(dict.fromkeys(remarks)),
         )
 

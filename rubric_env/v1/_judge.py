@@ -161,7 +161,12 @@ def completion(trace: Any) -> list[Any]:
 
 
 def scoring_limit(trace: Any) -> float | None:
-    """Seconds after which verifiers stops the scoring of this trace; None where it does not."""
+    """Seconds after which verifiers stops the scoring of this trace; None where it does not.
+
+    A saved trace was scored before: no clock runs while it is judged again.
+    """
+    if trace.timing.scoring.end:
+        return None
     limit = trace.agent.config.timeout.scoring
     return trace.task.data.timeout.scoring if limit is None else limit  # type: ignore[no-any-return]
 

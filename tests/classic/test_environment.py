@@ -30,7 +30,7 @@ def instances(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({"rubric_wieght": 2}, "rubric_wieght is no argument; known are family, instances, judge, rubric_weight"),
+        ({"rubric_wieght": 2}, "rubric_wieght is no argument; known are instances, judge, rubric_weight"),
         ({"rubric_weight": "much"}, "rubric_weight = 'much'"),
         ({"math_weight": float("nan")}, "math_weight = nan"),
         ({"advantage": "ppo"}, "advantage = 'ppo'"),

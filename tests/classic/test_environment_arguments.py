@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,26 @@ async def test_the_reward_is_the_weighted_sum_and_an_answer_counts_only_where_th
     await env.rubric.score_group([right, unasked])
     assert right["reward"] == pytest.approx(2.0 + 0.5 + 0.25)
     assert unasked["reward"] == pytest.approx(2.0 + 0.25)
+
+
+async def test_a_familys_own_check_has_its_weight_as_an_argument(family: Family) -> None:
+    class Polite(vf.Rubric):
+        def __init__(self, weight: float):
+            super().__init__()
+            self.add_reward_func(self.polite, weight)
+
+        async def polite(self) -> float:
+            return 1.0
+
+    own = replace(family, checks={"polite_weight": Polite})
+    env = build_environment(own, judge=LOCAL, single_turn=True, rubric_weight=0.0, polite_weight=0.5)
+    state = make_state(info=env.get_dataset()[0]["info"])
+    await env.rubric.score_group([state])
+    assert state["reward"] == pytest.approx(0.5)
+    with pytest.raises(ValueError, match="polite_weight = 'much'"):
+        build_environment(own, judge=LOCAL, polite_weight="much")
+    with pytest.raises(ValueError, match=r"polite_weigth is no argument; known are instances, .*, polite_weight$"):
+        build_environment(own, judge=LOCAL, polite_weigth=0.5)
 
 
 @pytest.mark.parametrize(

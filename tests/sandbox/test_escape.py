@@ -114,6 +114,8 @@ async def test_files_of_the_host_are_not_there(inside: Inside, tmp_path: Path) -
 async def test_packages_that_may_hold_answers_are_not_there(inside: Inside) -> None:
     """Environments are packages, too: their rubrics and expected answers lie beside docx and the others."""
     site_packages = Path(sysconfig.get_path("purelib"))
+    if not os.access(site_packages, os.W_OK):
+        pytest.skip("no package can be put there")
     name = f"environment_{secrets.token_hex(4)}"
     (site_packages / name).mkdir()
     try:

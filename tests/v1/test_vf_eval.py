@@ -118,7 +118,7 @@ def test_a_run_scores_what_was_delivered_and_fails_what_nobody_could_judge_and_s
     [run] = [file.parent for file in out.rglob("traces.jsonl")]
     done = command("replay", str(run), "--rich", "False", "-o", str(again), judge=endpoint, cwd=tmp_path)
     replayed = saved(again, done)
-    assert scores(replayed["HALF"]) == [1.0, 1.0]
+    assert scores(replayed["HALF"]) == [1.0, 1.0], "though the time-out of the run is long over"
     assert scores(replayed["BAD"]) == [None, None]
     assert [trace["ok"] for trace in replayed["BAD"]] == [False, False]
 

@@ -23,14 +23,10 @@ FAMILY = Family(
     system_prompt=SYSTEM_PROMPT,
     tools=("search_corpus", "open_document", "list_files", "read_file", "write_file", "edit_file"),
     max_turns=40,
+    checks={"citation_weight": CitationRubric},
 )
 
 
-def load_environment(
-    instances: str | Sequence[str] | None = None, citation_weight: float = 0.0, **arguments: Any
-) -> Any:
-    """The classic environment over the shipped instances, or over those of `instances` (a folder, or several).
-
-    `citation_weight` is that of the citation check in the reward; at 0 it is a metric.
-    """
-    return build_environment(FAMILY, instances, rubrics=[CitationRubric(citation_weight)], **arguments)
+def load_environment(instances: str | Sequence[str] | None = None, **arguments: Any) -> Any:
+    """The classic environment over the shipped instances, or over those of `instances` (a folder, or several)."""
+    return build_environment(FAMILY, instances, **arguments)
