@@ -35,7 +35,7 @@ _NAMED = re.compile(
 )
 _LONG_WORD = re.compile(r"[^\W\d_]{4,}")
 _CALLOUT = re.compile(r"(?:\*\*|__|\[!|[-*+]\s|#|\||\d+[.)]\s)")
-_ATTRIBUTION = re.compile(r"\n\s*(?:>\s*)*(?:—|–|--|——)\s*\S[^\n]*\s*$")
+_ATTRIBUTION = re.compile(r"\n[^\S\n]*(?:>[^\S\n]*)*(?:—|–|--|——)[^\S\n]*\S[^\n]*\s*$")
 _PREFIX = re.compile(r"^\s*(?:>\s?)+", re.MULTILINE)
 
 

@@ -26,7 +26,7 @@ def opens_as_named(path: Path, store: EvidenceStore | None = None) -> bool:
         return True
     except Unreadable:
         return False
-    if meta["ours"] or meta["status"] == "unsupported":
-        return True
     named = [kind.name for kind in registry() if suffix in kind.suffixes]
-    return meta["status"] != "unreadable" and (not named or meta["kind"] in named)
+    if named and meta["status"] in ("read", "empty", "text") and meta["kind"] not in named:
+        return False
+    return bool(meta["ours"]) or meta["status"] != "unreadable"

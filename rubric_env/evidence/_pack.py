@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 from typing import Literal
 
@@ -19,13 +20,16 @@ from rubric_env.evidence._sights import MOST, TOKENS, Sight, Sights, look
 from rubric_env.evidence._sources import Allowance, Source, mentioned, once, quoted, source_of, words_of
 from rubric_env.evidence._store import Entry, EvidenceStore, Picture, default_store
 from rubric_env.evidence._tokens import estimate_tokens
-from rubric_env.submission import Submission
+from rubric_env.submission import DeliveredFile, Submission
 
 TOTAL_BYTES = 64 * 1024 * 1024
 """Read of all files together, in equal shares of at most `FILE_BYTES`."""
 
 FRAME_TOKENS = 100
 """What a source costs beside its text: its line in the list and two fence lines with a marker of 32 hex digits."""
+
+FRAME = 40
+"""The same without its name, which stands there twice."""
 
 NEUTRALISED = "[fence marker]"
 """Stands where the policy wrote the marker of the fence."""
@@ -173,8 +177,9 @@ def build_pack(
     with ThreadPoolExecutor(PARALLEL) as threads:
         # What rows name goes first where time or bytes run out; results stand in the submission's order.
         ordered = sorted(submission.files, key=lambda file: not mentioned(file.name, mentions))
+        ordered, untold = _told(ordered, budget_tokens // 2)
         found = dict(zip(ordered, threads.map(lambda file: source_of(file, store, allowance), ordered), strict=True))
-    sources = once([found[file] for file in submission.files], mentions)
+    sources = once([found[file] for file in submission.files if file in found], mentions)
     words = words_of(submission)
     first = [source for source in sources if mentioned(source.name, mentions)]
     rest = [source for source in sources if not mentioned(source.name, mentions)]
@@ -193,7 +198,7 @@ def build_pack(
     extracts = (*shown[: len(first)], *_read_all(rest, budget - spent, file_bytes), *shown[len(first) :])
     return EvidencePack(
         delivered=_delivered(submission),
-        extracts=tuple(map(seen.noted, extracts)),
+        extracts=(*map(seen.noted, extracts), *untold),
         notes=submission.notes,
         flags=tuple(flag for extract in extracts for flag in _flags(extract)),
         reference=reference,
@@ -205,6 +210,21 @@ def build_pack(
         },
         budget=whole_budget,
     )
+
+
+def _told(files: Sequence[DeliveredFile], room: int) -> tuple[list[DeliveredFile], list[Extract]]:
+    """The first files whose names and fences fit into `room` tokens, and what is said of the others together.
+
+    Hundreds of long names would fill the judge's context, however little is shown of the files.
+    """
+    ends = accumulate(FRAME + 2 * estimate_tokens(file.name) for file in files)
+    count = sum(end <= room for end in ends)
+    told, left = list(files[:count]), files[count:]
+    if not left:
+        return told, []
+    note = f"named nowhere: the names of all {len(files):,} files would take more than half of the room"
+    size = sum(file.size for file in left)
+    return told, [Extract(f"({len(left):,} more files)", "files", "unsupported", note, ours=True, size=size)]
 
 
 def _read_all(sources: Sequence[Source], budget: int, file_bytes: int) -> list[Extract]:

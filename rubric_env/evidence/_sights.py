@@ -15,6 +15,10 @@ TOKENS = 1200
 MOST = 20
 """Pictures of one rollout: the smallest limit of a request that is known."""
 
+SMALLEST = 32
+"""Pixels of a side. Endpoints refuse smaller pictures, and with them the question; one that complained of a picture is
+shown none from then on, of no rollout."""
+
 LEFT = 10
 """One in so many is kept for files that no row names."""
 
@@ -79,10 +83,12 @@ def look(
         seconds -= drawing.seconds
         drawn[name] = tuple(drawing.pictures)
         pages = None if everything else set(entry.meta["facts"].get("textless", ())) or None
-        pictures = [picture for picture in drawing.pictures if pages is None or picture.page in pages]
+        asked = [picture for picture in drawing.pictures if pages is None or picture.page in pages]
+        pictures = [picture for picture in asked if min(picture.width, picture.height) >= SMALLEST]
         sights[name] = [Sight(f"{name}#{picture.label(entry.meta['kind'])}", picture.path) for picture in pictures]
-        if drawing.note:
-            notes[name] = drawing.note
+        small = f"{len(asked) - len(pictures)} too small to be shown" if len(pictures) < len(asked) else ""
+        if drawing.note or small:
+            notes[name] = "; ".join(filter(None, (drawing.note, small)))
             ours |= {name} if drawing.ours else set()
     first = {name: found for name, found in sights.items() if name in named}
     rest = {name: found for name, found in sights.items() if name not in named}

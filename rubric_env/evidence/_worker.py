@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rubric_env.evidence._decode import clean
 from rubric_env.evidence._extract import Unit, Unreadable
 from rubric_env.evidence._reading import Reading
 
@@ -103,7 +104,7 @@ def read(job: Job) -> dict[str, Any]:
         count = reading.facts.pop("_units", 0)
         reading.lost("the rest of the file", error)
         status, note = ("read", "") if count else ("unreadable", f"it cannot be parsed ({type(error).__name__})")
-    return {
+    meta = {
         "kind": kind_name,
         "status": status,
         "note": _shortened(note),
@@ -115,6 +116,9 @@ def read(job: Job) -> dict[str, Any]:
         "seconds": round(time.process_time() - started, 3),
         "facts": _small(reading.facts),
     }
+    # Half a character in a name or a message could be neither saved nor sent on.
+    whole: dict[str, Any] = json.loads(clean(json.dumps(meta, ensure_ascii=False)))
+    return whole
 
 
 def draw(job: Draw) -> dict[str, Any]:
@@ -176,7 +180,7 @@ def _small(facts: dict[str, Any]) -> dict[str, Any]:
 
 def _lines(unit: Unit) -> Iterator[Unit]:
     # What a reader took from JSON may be anything.
-    unit = Unit(*map(str, unit))
+    unit = Unit(*(clean(str(part)) for part in unit))
     start, text = 0, unit.text
     while len(text) - start > LINE:
         end = text.rfind(" ", start + LINE // 2, start + LINE) + 1 or start + LINE

@@ -13,7 +13,7 @@ from rubric_env.evidence._drawings import chart
 from rubric_env.evidence._extract import Unit, Unreadable
 from rubric_env.evidence._number_format import BUILT_IN, shown
 from rubric_env.evidence._ooxml import A, C, Package, R, Relationship, S, descendants
-from rubric_env.evidence._xml import parser
+from rubric_env.evidence._xml import no_xml, parser
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
@@ -270,7 +270,7 @@ class Workbook:
         try:
             yield from etree.iterparse(io.BytesIO(data), events=("end",), tag=tags, **parser())
         except etree.XMLSyntaxError as error:
-            self._reading.lost(posixpath.basename(part), Unreadable(f"its XML does not parse ({error})"))
+            self._reading.lost(posixpath.basename(part), Unreadable(no_xml(error)))
 
 
 def _sheet(entry: Element, links: Mapping[str, Relationship]) -> _Sheet:

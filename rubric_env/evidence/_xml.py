@@ -28,6 +28,12 @@ def parser() -> dict[str, Any]:
     }
 
 
+def no_xml(error: Exception) -> str:
+    """What is wrong, in words of ours: the parser's message holds names of elements, which a policy chose."""
+    position = getattr(error, "position", None)
+    return f"its XML does not parse (line {position[0]:,}, column {position[1]:,})" if position else "it is no XML"
+
+
 def parse(data: bytes, *, recover: bool = False) -> etree._Element:
     """The root element. Raises Unreadable when it does not parse, or is nested deeper than `DEPTH`.
 
@@ -38,7 +44,7 @@ def parse(data: bytes, *, recover: bool = False) -> etree._Element:
     try:
         root = etree.fromstring(_SPACE_BEFORE.sub(b"", data), etree.XMLParser(recover=recover, **parser()))
     except (etree.XMLSyntaxError, ValueError) as error:
-        raise Unreadable(f"its XML does not parse ({error})") from None
+        raise Unreadable(no_xml(error)) from None
     if root is None:
         raise Unreadable("its XML is empty")
     depth = 0

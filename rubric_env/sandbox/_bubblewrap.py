@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,7 +69,7 @@ def layout() -> Layout:
         raise NotPossible("bubblewrap is not installed (apt-get install bubblewrap)")
     binds, links = _system()
     base = Path(sys.base_prefix).resolve()
-    prefixes = {base: str(base)}
+    prefixes = dict.fromkeys((base, Path(sys.base_prefix)), str(base))
     program = Path(sys.executable).resolve()
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     environment = dict(_ENVIRONMENT)
@@ -78,7 +78,7 @@ def layout() -> Layout:
         python = str(program)
     elif program.is_relative_to(base):
         binds += [(str(base / name), f"{_PYTHON}/{name}") for name in _PREFIX if (base / name).is_dir()]
-        prefixes[base] = _PYTHON
+        prefixes = dict.fromkeys(prefixes, _PYTHON)
         python = f"{_PYTHON}/{program.relative_to(base)}"
         bins.insert(0, f"{_PYTHON}/bin")
         if sysconfig.get_config_var("Py_ENABLE_SHARED"):
@@ -97,12 +97,7 @@ def layout() -> Layout:
         os.path.realpath(bwrap),
         tuple(binds),
         tuple(_hidden(binds)),
-        tuple(
-            (str(path), f"{at}/{path.relative_to(prefix)}")
-            for path in packages()
-            for prefix, at in prefixes.items()
-            if path.is_relative_to(prefix)
-        ),
+        tuple(_placed(packages(), prefixes)),
         tuple(links),
         python,
         tuple(environment.items()),
@@ -111,10 +106,20 @@ def layout() -> Layout:
 
 
 def _hidden(binds: list[tuple[str, str]]) -> Iterator[str]:
-    """Not Debian's python3/dist-packages, which only Debian's own packages are in."""
+    """Where packages are installed, but Debian's python3/dist-packages, which only Debian's own are in."""
+    ours = {Path(sysconfig.get_path(name)) for name in ("purelib", "platlib")}
     for source, at in binds:
-        for path in sorted(Path(source).glob("python3.*/*-packages")):
-            yield f"{at}/{path.relative_to(source)}"
+        for path in sorted({*Path(source).glob("python3.*/*-packages"), *ours}):
+            if path.is_relative_to(source) and path.is_dir():
+                yield f"{at}/{path.relative_to(source)}"
+
+
+def _placed(found: list[Path], prefixes: Mapping[Path, str]) -> Iterator[tuple[str, str]]:
+    for path in found:
+        around = [prefix for prefix in prefixes if path.is_relative_to(prefix)]
+        if around:
+            prefix = max(around, key=lambda prefix: len(prefix.parts))
+            yield str(path), f"{prefixes[prefix]}/{path.relative_to(prefix)}"
 
 
 def _system() -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
@@ -189,6 +194,8 @@ def _bound(place: Layout) -> Iterator[str]:
         yield from ("--ro-bind", source, at)
     for at in place.hidden:
         yield from ("--perms", "0755", "--tmpfs", at)
+    for parent in dict.fromkeys(str(Path(at).parent) for _, at in place.packages):
+        yield from ("--perms", "0755", "--dir", parent)
     for source, at in place.packages:
         yield from ("--ro-bind", source, at)
     for at in place.hidden:

@@ -41,7 +41,7 @@ LOOK_SECONDS = 0.05
 REAPED = 200
 """Ended processes between two looks at the clock: a program may make them faster than they are counted."""
 
-INODE_BYTES = 1024
+INODE_BYTES = 2048
 """Memory of the kernel for each file of a tmpfs, which its size does not bound."""
 SOCKET_BYTES = 2**18
 """The most that may wait in a socket."""

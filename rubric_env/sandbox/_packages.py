@@ -9,7 +9,8 @@ import re
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
-PROMISED = ("python-docx", "openpyxl", "python-pptx", "lxml", "pillow")
+PROMISED = {"python-docx": "docx", "openpyxl": "openpyxl", "python-pptx": "pptx", "lxml": "lxml", "pillow": "PIL"}
+"""Packages that a policy is promised, and what each is imported as."""
 
 _WELCOME = (
     *("numpy", "pandas", "scipy", "sympy", "matplotlib", "seaborn", "statsmodels", "scikit-learn", "networkx"),

@@ -20,18 +20,16 @@ from rubric_env.sandbox._bubblewrap import NOBODY, Layout, NotPossible, inner, l
 from rubric_env.sandbox._inside import CHUNK
 from rubric_env.sandbox._job import Finished, Job, SandboxFailure
 from rubric_env.sandbox._limits import Limits
+from rubric_env.sandbox._packages import PROMISED
 from rubric_env.sandbox._seccomp import seccomp_filter
 
 AT_A_TIME = len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
 """Sandboxes of this process that run at a time; others wait their turn, which is no part of their time."""
 
-PACKAGES = ("docx", "openpyxl", "pptx", "lxml", "PIL")
-"""Modules that a policy is promised; `Sandbox.missing` names those that cannot be imported."""
-
 _PROBE = f"""
 import importlib, os, site
 missing = []
-for name in {PACKAGES!r}:
+for name in {tuple(PROMISED.values())!r}:
     try:
         importlib.import_module(name)
     except ImportError:
@@ -65,7 +63,7 @@ class Sandbox:
     disable: bool
     """Bubblewrap closes user namespaces inside."""
     missing: tuple[str, ...] = ()
-    """Those of PACKAGES that are not installed."""
+    """Modules that a policy is promised and that cannot be imported."""
 
     async def run(self, command: str | Sequence[str], folder: Path, limits: Limits | None = None) -> Finished:
         """Run Python code, or a program with its arguments, with the contents of `folder` as its working directory.

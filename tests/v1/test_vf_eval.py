@@ -112,11 +112,11 @@ def test_a_run_scores_what_was_delivered_and_fails_what_nobody_could_judge_and_s
     written = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
     assert b"judge-secret" not in b"".join([done.stdout.encode(), done.stderr.encode(), *written])
 
-    endpoint.rule(lambda call: "reply BAD" in call.text, "401")
-    endpoint.truth = {}
     again = tmp_path / "again"
     [run] = [file.parent for file in out.rglob("traces.jsonl")]
-    done = command("replay", str(run), "--rich", "False", "-o", str(again), judge=endpoint, cwd=tmp_path)
+    with Endpoint() as other:
+        other.rule(lambda call: "reply BAD" in call.text, "401")
+        done = command("replay", str(run), "--rich", "False", "-o", str(again), judge=other, cwd=tmp_path)
     replayed = saved(again, done)
     assert scores(replayed["HALF"]) == [1.0, 1.0], "though the time-out of the run is long over"
     assert scores(replayed["BAD"]) == [None, None]

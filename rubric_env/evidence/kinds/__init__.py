@@ -102,7 +102,10 @@ def identify(path: Path, suffix: str) -> tuple[Kind, str]:
             raise Unreadable("it is encrypted: a password is needed")
         inside = [kind for kind in registry() if any(_stream(name) in data for name in kind.contains)]
         if not inside:
-            raise NotRead(next((kind for name, kind in _LEGACY_KINDS if _stream(name) in data), "office document"))
+            legacy = next((kind for name, kind in _LEGACY_KINDS if _stream(name) in data), "office document")
+            if claimed:
+                raise Unreadable(f"named {suffix}, but its content is {legacy}")
+            raise NotRead(legacy)
         actual = claimed if claimed in inside else inside[0]
     if actual is None and claimed and not claimed.magic and not claimed.contains:
         actual = claimed
