@@ -62,5 +62,5 @@ def classic(session: nox.Session, verifiers: str, unpinned: Collection[str]) -> 
 )
 def v1(session: nox.Session, verifiers: str, unpinned: Collection[str]) -> None:
     """tests/v1, with real runs of eval (0.3.1) and vf-eval (0.4)."""
-    install(session, "v1,office,redis", verifiers, unpinned)
+    install(session, "verifiers-v1,office,redis", verifiers, unpinned)
     session.run("python", "-m", "pytest", "tests/v1", *session.posargs)

@@ -38,7 +38,10 @@ class WorkspaceEnv(vf.StatefulToolEnv):
         self._unscored = unscored
         self._keep = Path(keep_workspaces) if keep_workspaces else None
         if self._keep:
-            self._keep.mkdir(parents=True, exist_ok=True)
+            try:
+                self._keep.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise ValueError(f"keep_workspaces = {keep_workspaces}: cannot be made: {error.strerror}") from None
         self._signatures: dict[str, Signature] = {}
         for tool in tools:
             self.add_tool(tool, args_to_skip=["workspace"])

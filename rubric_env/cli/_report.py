@@ -132,21 +132,24 @@ FIGURES: Mapping[str, tuple[int, Callable[[Rollout], str]]] = {
 }
 """Columns of the table with their width; a narrow terminal gets as many of them as fit."""
 FAULTS_WIDTH = 20
+HEAD = "instance and answer"
 
 
 def print_report(rows: Sequence[Rollout], folder: Path, agreement: str | None, live: bool) -> None:
     """The table for people, on stderr, and what its numbers are worth."""
     from rich.box import SIMPLE_HEAD
+    from rich.cells import cell_len
     from rich.table import Table
 
     with_faults = any(row.faults for row in rows)
-    room = console().width - max(len(row.instance) for row in rows) - (FAULTS_WIDTH if with_faults else 0)
+    name_width = max(cell_len(text) for row in rows for text in (HEAD, row.instance, f"  {row.answer}"))
+    room = console().width - name_width - (FAULTS_WIDTH if with_faults else 0)
     widths = accumulate(width for width, _ in FIGURES.values())
     figures = {name: figure for (name, (_, figure)), used in zip(FIGURES.items(), widths, strict=True) if used < room}
     table = Table(
         box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, title="Rubric-judged rollouts", title_justify="left"
     )
-    table.add_column("instance and answer", no_wrap=True)
+    table.add_column(HEAD, no_wrap=True)
     for name in figures:
         table.add_column(name, justify="right", no_wrap=True)
     if with_faults:

@@ -27,6 +27,7 @@ KEPT_OUT = re.compile(
     r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|_PAT$|_PROXY$|^(JUDGE|OPENAI|POLICY|PRIME|ANTHROPIC)_", re.I
 )
 """Variables that the offline child does without: whatever is a secret, and proxies, which loopback must not meet."""
+SHIPPED = ("harbor-gdp", "harbor-wle", "harbor-dr", "harbor-ppt")
 QUALITIES = ("good", "medium", "poor")
 """Played first, so that every instance shows the span; odder answers follow."""
 LOCAL = "local-lexical: matches words, no LLM; it checks the wiring, not quality"
@@ -98,9 +99,12 @@ def demo(
 
 def _instances(environment: str) -> Path:
     module = environment.replace("-", "_")
-    home = importlib.util.find_spec(module) if module.startswith("harbor_") and module.isidentifier() else None
+    if environment.replace("_", "-") not in SHIPPED:
+        raise CommandError(f"{environment}: the demo has {', '.join(SHIPPED)}", 2)
+    home = importlib.util.find_spec(module)
     if home is None or home.origin is None or importlib.util.find_spec("verifiers") is None:
-        raise CommandError(f"the demo needs verifiers and an environment {environment}: run `make demo` in a checkout")
+        needs = f"`pip install . ./environments/{module}`, or `make demo`"
+        raise CommandError(f"verifiers and {environment} are not both installed: {needs}, in a checkout of rubric-env")
     return Path(home.origin).parent / "instances"
 
 

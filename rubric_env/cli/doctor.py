@@ -90,7 +90,7 @@ def _release(version: str) -> tuple[int, ...]:
 
 
 def _programs() -> Iterator[Check]:
-    office = shutil.which("soffice")
+    office = shutil.which("soffice") or shutil.which("libreoffice")
     yield Check("libreoffice", "ok" if office else "missing", office or "pages of decks and documents as pictures")
     yield _sandbox()
 

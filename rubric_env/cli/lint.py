@@ -15,10 +15,10 @@ def lint(
     paths: Annotated[list[Path], typer.Argument(help="rubric.json files, instances, or folders of instances")],
     as_json: Annotated[bool, typer.Option("--json", help="findings as JSON on stdout")] = False,
 ) -> None:
-    """Check rubrics before a judge is paid. Exit 1 when any has an error."""
+    """Check rubrics and instances before a judge is paid. Exit 1 when any has an error."""
     from rubric_env.harbor import InstanceError, find_instances
+    from rubric_env.harbor import lint as lint_instance
     from rubric_env.rubric import lint as lint_rubric
-    from rubric_env.rubric import lint_instance
 
     found = {}
     for path in paths:

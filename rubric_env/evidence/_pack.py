@@ -213,12 +213,12 @@ def build_pack(
 
 
 def _told(files: Sequence[DeliveredFile], room: int) -> tuple[list[DeliveredFile], list[Extract]]:
-    """The first files whose names and fences fit into `room` tokens, and what is said of the others together.
+    """The first files (at least one) whose names and fences fit into `room` tokens; what is said of the others.
 
     Hundreds of long names would fill the judge's context, however little is shown of the files.
     """
     ends = accumulate(FRAME + 2 * estimate_tokens(file.name) for file in files)
-    count = sum(end <= room for end in ends)
+    count = max(1, sum(end <= room for end in ends))
     told, left = list(files[:count]), files[count:]
     if not left:
         return told, []

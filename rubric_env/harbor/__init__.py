@@ -2,7 +2,7 @@
 
 from rubric_env.harbor._dataset import dataset_rows, each_row
 from rubric_env.harbor._find import find_instances
-from rubric_env.harbor._instance import Instance, InstanceError, read_text
+from rubric_env.harbor._instance import Instance, InstanceError, lint, read_text
 from rubric_env.harbor._results import result_json, write_result
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "dataset_rows",
     "each_row",
     "find_instances",
+    "lint",
     "read_text",
     "result_json",
     "write_result",

@@ -12,8 +12,8 @@ from typing import Literal
 from rubric_env import rubric
 from rubric_env.citations import corpus_problems
 from rubric_env.harbor._reference import read_reference
-from rubric_env.harbor._task_toml import read_metadata
-from rubric_env.rubric import JUDGE_INSTRUCTION_FILES, TASK_FILES, RubricSpec
+from rubric_env.harbor._task_toml import Metadata, read_metadata
+from rubric_env.rubric import JUDGE_INSTRUCTION_FILES, TASK_FILES, Finding, RubricSpec, lint_instance
 
 RUBRIC_FILE = "tests/rubric.json"
 INSTRUCTION_FILE = "instruction.md"
@@ -72,10 +72,7 @@ class Instance:
             remarks.append(f"{root}: no {JUDGE_INSTRUCTION_FILES[0]}: the built-in instruction is used")
         if not (root / RUBRIC_FILE).is_file():
             problems.append(f"no {RUBRIC_FILE}: write the rows there")
-        corpus = root / "environment/corpus"
-        if corpus.is_dir():
-            problems += corpus_problems(corpus)
-        metadata = read_metadata(root / "task.toml", problems, remarks)
+        corpus, metadata = _settings(root, problems, remarks)
         if problems:
             raise InstanceError(f"{root}: {'; '.join(problems)}")
         return cls(
@@ -91,9 +88,31 @@ class Instance:
             answer=metadata.answer,
             deliverables=metadata.deliverables,
             inputs=next((path for path in (root / "environment/inputs", root / "environment") if path.is_dir()), None),
-            corpus=corpus if corpus.is_dir() else None,
+            corpus=corpus,
             warnings=tuple(dict.fromkeys(remarks)),
         )
+
+
+def lint(directory: str | Path) -> list[Finding]:
+    """`rubric.lint_instance`, and what is wrong with the instance's task.toml and its corpus."""
+    root, problems, remarks = Path(directory), list[str](), list[str]()
+    try:
+        _settings(root, problems, remarks)
+    except OSError as error:
+        problems.append(f"{error.filename}: cannot be read: {error.strerror}")
+    return [
+        *lint_instance(root),
+        *(Finding("error", "broken-instance", "", f"{root}: {problem}") for problem in problems),
+        *(Finding("warning", "ignored-metadata", "", remark) for remark in remarks),
+    ]
+
+
+def _settings(root: Path, problems: list[str], remarks: list[str]) -> tuple[Path | None, Metadata]:
+    """Where the corpus is, if there is one, and what task.toml says."""
+    corpus = root / "environment/corpus"
+    if corpus.is_dir():
+        problems += corpus_problems(corpus)
+    return corpus if corpus.is_dir() else None, read_metadata(root / "task.toml", problems, remarks)
 
 
 def read_text(path: Path) -> str:

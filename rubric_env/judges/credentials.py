@@ -153,8 +153,9 @@ class _Source:
         elif key:
             origin = Origin(key_name, value=key)
         elif url:
+            ways = " or ".join(name for name in (key_name, file_name, command_name) if name)
             raise NoCredential(
-                f"{url_name} is given without a key: give {key_name} with it "
+                f"{url_name} is given without a key: give {ways} with it "
                 "(keys and URLs of different sources are not mixed; for a local server any word is a key)"
             )
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
 
-NEEDS = "HarborJudge needs verifiers>=0.3.1,<0.5: pip install 'rubric-env[v1]'"
+NEEDS = "HarborJudge needs verifiers>=0.3.1,<0.5: pip install 'rubric-env[verifiers-v1]'"
 
 try:
     import verifiers.v1 as vf

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from rubric_env.citations import Corpus, check_citations
@@ -97,3 +99,9 @@ def test_the_score_multiplies_and_counts_one_quote_once(corpus: Corpus) -> None:
     assert check_citations(sources + true + false, corpus).score == pytest.approx(1 / 2)
     assert check_citations(sources + true * 20 + false, corpus).score == pytest.approx(1 / 2)
     assert check_citations(sources + false, corpus).score == 0.0
+
+
+def test_a_quote_of_nothing_but_empty_lines_takes_no_time(corpus: Corpus) -> None:
+    started = time.process_time()
+    check_citations(">\n" * 100_000, corpus)
+    assert time.process_time() - started < 5

@@ -82,6 +82,12 @@ def test_workspaces_that_are_to_be_kept_stay(instances: Path, tmp_path: Path) ->
     assert kept.is_dir()
 
 
+def test_a_folder_for_workspaces_that_cannot_be_made_names_the_argument(instances: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match=r"^keep_workspaces = .*/file: cannot be made: File exists$"):
+        build_environment(TINY, str(instances), judge=LOCAL, keep_workspaces=str(tmp_path / "file"))
+
+
 async def test_a_file_name_that_is_not_utf_8_reaches_the_policy_as_text(tmp_path: Path) -> None:
     with open(os.fsencode(tmp_path) + b"/\xd6\xd0.md", "w") as file:  # noqa: ASYNC230, PTH123 - pathlib takes no bytes
         file.write("x")

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from rubric_env.classic import HarborJudgeError, HarborJudgeInfraError, HarborRubric
+from rubric_env.classic import HarborJudgeError, HarborJudgeInfraError, HarborRubric, HarborRubricGroup
 from rubric_env.judges import NoCredential
 from tests.classic.conftest import RUBRIC, make_state, score, vf
+from tests.servers.scenarios import SCENARIOS
 
 datasets = pytest.importorskip("datasets", reason="the classic extra is not installed")
 
@@ -239,3 +240,43 @@ async def test_a_key_that_cannot_be_had_is_no_end_of_the_run(judge: Any) -> None
     assert isinstance(state["error"], HarborJudgeError)
     assert "the function raised RuntimeError" in str(state["error"])
     assert state["metrics"]["asks"] == 1.0
+
+
+@pytest.mark.parametrize("group", [vf.RubricGroup, HarborRubricGroup])
+async def test_another_rubrics_nan_takes_its_rollout_out_of_the_baseline_and_no_other(
+    make_rubric: Any, group: Any
+) -> None:
+    """A NaN reward makes the mean NaN, and with it every advantage of the group."""
+
+    def upset(completion: Any) -> float:
+        return math.nan if "BAD" in str(completion) else 0.0
+
+    members = [make_rubric(), vf.Rubric(funcs=[upset], weights=[1.0])]
+    states = await score(group(members), [make_state("GOOD"), make_state("HALF"), make_state("BAD")])
+    assert [state["advantage"] for state in states] == pytest.approx([0.125, -0.125, 0.0])
+
+
+async def test_nothing_in_verifiers_ends_a_scoring_so_the_rubric_does(make_rubric: Any, judge: Any) -> None:
+    judge.rule(lambda call: "reply SLOW" in call.text, "hang")
+    rubric = make_rubric(settings={"deadline": 1.0})
+    async with asyncio.timeout(10):
+        slow, good = await score(rubric, [make_state("SLOW"), make_state("GOOD")])
+    assert "deadline" in str(slow["error"])
+    assert (good["reward"], good["error"]) == (1.0, None)
+
+
+async def test_nothing_in_verifiers_bounds_the_calls_of_scorings_so_the_rubric_does(
+    make_rubric: Any, judge: Any
+) -> None:
+    judge.default = SCENARIOS["ok"].after(0.05)
+    rubric = make_rubric(settings={"max_in_flight": 3})
+    groups = [[make_state(f"number {group}-{member}") for member in range(4)] for group in range(4)]
+    await asyncio.gather(*(score(rubric, states) for states in groups))
+    assert len(judge.calls) == 16
+    assert judge.max_in_flight == 3
+
+
+async def test_an_error_that_an_environment_gave_as_text_is_kept_and_not_judged(make_rubric: Any, judge: Any) -> None:
+    """verifiers itself chokes on it when it saves the rollout; that is not to begin in the rubric."""
+    (state,) = await score(make_rubric(), [make_state("GOOD", error="the sandbox died")])
+    assert (state["error"], state["reward"], state["advantage"], judge.calls) == ("the sandbox died", 0.0, 0.0, [])

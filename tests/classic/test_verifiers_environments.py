@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,67 +10,21 @@ import pytest
 
 from rubric_env.classic import HarborRubricGroup
 from tests.classic.conftest import vf
+from tests.classic.plugged.every_kind import KINDS, look_up
+from tests.classic.vf_eval import plays, says, uses
 from tests.servers.endpoint import Endpoint
 from tests.servers.scenarios import Scenario
 
 datasets = pytest.importorskip("datasets", reason="the classic extra is not installed")
 verifiers_types = pytest.importorskip("verifiers.types", reason="the classic extra is not installed")
 
-USAGE = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+TURNS = {"single-turn": 1, "multi-turn": 2, "tools": 2, "stateful-tools": 2}
 
 
-def look_up(key: str) -> str:
-    """Look a word up.
-
-    Args:
-        key: the word
-    """
-    return f"{key}: nothing found"
-
-
-class TwoTurns(vf.MultiTurnEnv):  # type: ignore[misc, name-defined]
-    async def env_response(self, messages: Any, state: Any, **kwargs: Any) -> Any:
-        return [{"role": "user", "content": "Go on."}]
-
-
-class Stateful(vf.StatefulToolEnv):  # type: ignore[misc, name-defined]
-    def __init__(self, **kwargs: Any):
-        super().__init__(**kwargs)
-        self.add_tool(look_up)
-
-    def update_tool_args(self, tool_name: str, tool_args: Any, messages: Any, state: Any, **kwargs: Any) -> Any:
-        return tool_args
-
-
-KINDS: dict[str, tuple[Callable[..., Any], int]] = {
-    "single-turn": (vf.SingleTurnEnv, 1),
-    "multi-turn": (lambda **kwargs: TwoTurns(max_turns=2, **kwargs), 2),
-    "tools": (lambda **kwargs: vf.ToolEnv(tools=[look_up], **kwargs), 2),
-    "stateful-tools": (Stateful, 2),
-}
-
-
-@pytest.fixture
-def policy() -> Iterator[Endpoint]:
-    with Endpoint() as server:
-        yield server
-
-
-def plays(policy: Endpoint, *turns: dict[str, Any], when: str = "", times: int | None = None) -> None:
-    """The policy's turns, told apart by how often it has spoken; `when` is in the first user message."""
-    for number, turn in enumerate(turns):
-
-        def fits(call: Any, number: int = number) -> bool:
-            spoken = sum(message["role"] == "assistant" for message in call.body["messages"])
-            return spoken == number and when in str(call.body["messages"])
-
-        finish = "tool_calls" if turn.get("tool_calls") else "stop"
-        policy.rule(fits, Scenario("turn", content="", message=turn, finish=finish, usage=USAGE), times=times)
-
-
-def uses(arguments: str) -> dict[str, Any]:
-    function = {"name": "look_up", "arguments": arguments}
-    return {"content": None, "tool_calls": [{"id": "c", "type": "function", "function": function}]}
+def first_turn(kind: str, text: str) -> list[dict[str, Any]]:
+    """What the policy does before its last turn; none where there is but one. `text` is what it says or delivers."""
+    tool = {"tools": uses("look_up", {"key": "total"}), "stateful-tools": uses("deliver", {"text": text})}
+    return [tool.get(kind, says(text))] if TURNS[kind] == 2 else []
 
 
 def rows(*questions: str) -> Any:
@@ -90,23 +43,16 @@ async def run(env: Any, policy: Endpoint, rollouts: int = 2, **options: Any) -> 
     return sorted(done["outputs"], key=lambda output: (output["example_id"], -output["reward"]))
 
 
-@pytest.fixture(autouse=True)
-def policy_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("POLICY_KEY", "any")
-
-
 @pytest.mark.parametrize("independent", [False, True])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TURNS)
 async def test_each_environment_gets_the_same_values(
     make_rubric: Any, policy: Endpoint, kind: str, independent: bool
 ) -> None:
-    build, turns = KINDS[kind]
-    first = [uses('{"key": "total"}')] if "tools" in kind else [{"content": "Let me see."}]
-    plays(policy, *(first if turns == 2 else []), {"content": "reply GOOD"}, times=1)
-    plays(policy, *(first if turns == 2 else []), {"content": "reply BAD"})
-    good, bad = await run(
-        build(dataset=rows("Who owns it?"), rubric=make_rubric()), policy, independent_scoring=independent
-    )
+    turns = TURNS[kind]
+    plays(policy, *first_turn(kind, "Let me see."), says("reply GOOD"), times=1)
+    plays(policy, *first_turn(kind, "Let me see."), says("reply BAD"))
+    env = KINDS[kind](dataset=rows("Who owns it?"), rubric=make_rubric())
+    good, bad = await run(env, policy, independent_scoring=independent)
     assert (good["reward"], bad["reward"], good["error"], bad["error"]) == (1.0, 0.0, None, None)
     advantage = 0.0 if independent else 0.5
     for output, value in ((good, advantage), (bad, -advantage)):
@@ -123,7 +69,7 @@ async def test_an_env_group_scores_each_child_with_its_own_rubric(
     make_rubric: Any, policy: Endpoint, independent: bool
 ) -> None:
     plays(policy, {"content": "reply HALF"}, when="Chat")
-    plays(policy, uses('{"key": "total"}'), {"content": "reply GOOD"}, when="Tools")
+    plays(policy, uses("look_up", {"key": "total"}), {"content": "reply GOOD"}, when="Tools")
     chat = vf.SingleTurnEnv(dataset=rows("Chat: who?"), rubric=make_rubric())
     tools = vf.ToolEnv(tools=[look_up], dataset=rows("Tools: who?"), rubric=HarborRubricGroup([make_rubric()]))
     outputs = await run(vf.EnvGroup([chat, tools]), policy, independent_scoring=independent)
@@ -134,22 +80,20 @@ async def test_an_env_group_scores_each_child_with_its_own_rubric(
         assert {step["reward"] for step in output["trajectory"]} == {output["reward"]}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TURNS)
 async def test_section_6_an_empty_message_is_no_way_out_of_being_judged(
     make_rubric: Any, policy: Endpoint, kind: str
 ) -> None:
     """verifiers errs such a rollout, makes it again with `--max-retries`, and trainers drop it."""
-    build, turns = KINDS[kind]
-    first = [uses('{"key": "total"}')] if "tools" in kind else [{"content": "reply HALF"}]
-    plays(policy, *(first if turns == 2 else []), {"content": ""})
-    env = build(dataset=rows("Who owns it?"), rubric=make_rubric())
+    plays(policy, *first_turn(kind, "reply HALF"), says(""))
+    env = KINDS[kind](dataset=rows("Who owns it?"), rubric=make_rubric())
     (output,) = await run(env, policy, rollouts=1, max_retries=2)
-    spoke = kind == "multi-turn"
+    delivered = kind in ("multi-turn", "stateful-tools")
     assert output["error"] is None
-    assert output["reward"] == (0.75 if spoke else 0.0)
+    assert output["reward"] == (0.75 if delivered else 0.0)
     assert output["metrics"]["judge_scored"] == 1.0
-    assert output["metrics"]["delivery_missing"] == float(not spoke)
-    assert len(policy.calls) == turns
+    assert output["metrics"]["delivery_missing"] == float(not delivered)
+    assert len(policy.calls) == TURNS[kind]
 
 
 async def test_section_6_files_delivered_before_an_empty_message_are_judged(
@@ -178,7 +122,7 @@ async def test_an_endpoint_that_sends_no_choices_is_not_the_policys_failure(
 
 
 async def test_broken_json_is_no_way_out_where_the_environment_stops_on_it(make_rubric: Any, policy: Endpoint) -> None:
-    plays(policy, {**uses("{no json"), "content": "reply HALF"})
+    plays(policy, {**uses("look_up", "{no json"), "content": "reply HALF"})
     env = vf.ToolEnv(
         tools=[look_up], stop_errors=[json.JSONDecodeError], dataset=rows("Who owns it?"), rubric=make_rubric()
     )

@@ -50,6 +50,12 @@ def test_no_instances_are_no_run(tmp_path: Path) -> None:
     assert run("demo", "-n", "0", "-o", tmp_path / "out").returncode == 2
 
 
+def test_an_environment_that_is_not_shipped_is_one_line_with_those_that_are(tmp_path: Path) -> None:
+    done = run("demo", "harbor-foo", "-o", tmp_path / "out")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "harbor-foo: the demo has harbor-gdp, harbor-wle, harbor-dr, harbor-ppt" in done.stderr
+
+
 def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     done = run("demo", "-o", tmp_path / "file")
@@ -125,6 +131,16 @@ def test_a_narrow_terminal_gets_fewer_figures_and_no_broken_words(
     table = said.partition("mean score")[0]
     assert "14 breaker_open" in table
     assert {name for name in FIGURES if f" {name} " not in table} - {"s"} == dropped
+
+
+def test_the_head_of_the_table_and_long_answers_need_room_too(
+    tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    console.cache_clear()
+    said = report(tmp_path, [saved("short", 0.5, True, [])], capsys)
+    console.cache_clear()
+    assert "instance and answer" in said and "…" not in said.partition("mean score")[0]
 
 
 def test_a_rollout_that_never_came_to_the_judge_says_why(tmp_path: Path, capsys: Any) -> None:

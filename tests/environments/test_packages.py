@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -47,6 +48,11 @@ def project(folder: Path) -> dict[str, Any]:
 
 def instances(folder: Path) -> list[Path]:
     return sorted((folder / folder.name / "instances").glob("*/tests/rubric.json"))
+
+
+def test_no_extra_looks_like_a_version() -> None:
+    """pip from 24.1 on compares such a name as one, and gives up on the whole package."""
+    assert not [extra for extra in EXTRAS if re.fullmatch(r"v?\d.*", extra)]
 
 
 def test_the_environments_are_found() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rubric_env.harbor import Instance, InstanceError, read_text
+from rubric_env.harbor import Instance, InstanceError, lint, read_text
 from rubric_env.rubric import RubricError
 from tests.harbor.conftest import MakeInstance
 
@@ -171,3 +171,21 @@ def test_metadata_that_is_no_table_is_named(make_instance: MakeInstance) -> None
 def test_inputs_are_the_folder_that_fills_the_workspace(make_instance: MakeInstance, file: str, folder: str) -> None:
     root = make_instance(files={file: "a"})
     assert Instance.load(root).inputs == root / folder
+
+
+@pytest.mark.parametrize(
+    ("files", "severity", "says"),
+    [
+        ({"task.toml": "[metadata\nkind="}, "error", "task.toml cannot be read as TOML"),
+        ({"task.toml": "[metadata]\noutput_dir = '/etc'"}, "error", "output_dir '/etc'"),
+        ({"task.toml": "[metadata]\nkind = 'chatty'"}, "warning", "kind 'chatty'"),
+        ({"environment/corpus/index.jsonl": '{"id": "a", "file": "gone.md"}'}, "error", "gone.md"),
+    ],
+)
+def test_lint_sees_task_toml_and_the_corpus(
+    make_instance: MakeInstance, files: dict[str, str | None], severity: str, says: str
+) -> None:
+    assert lint(make_instance("sound")) == []
+    [finding] = lint(make_instance(files=files))
+    assert (finding.severity, finding.row) == (severity, "")
+    assert says in finding.message

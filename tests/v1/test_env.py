@@ -68,7 +68,7 @@ def test_without_verifiers_the_rest_works_and_the_judge_says_what_it_needs() -> 
         "except ImportError as error: print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert done.stdout.startswith("HarborJudge needs verifiers>=0.3.1,<0.5: pip install 'rubric-env[v1]'")
+    assert done.stdout.startswith("HarborJudge needs verifiers>=0.3.1,<0.5: pip install 'rubric-env[verifiers-v1]'")
     assert done.stdout.count("\n") == 1, done.stderr
 
 

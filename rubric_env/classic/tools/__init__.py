@@ -41,12 +41,13 @@ def find_tools(names: Iterable[str], sandbox: Literal["auto", "required", "off"]
     names = list(dict.fromkeys(names))
     if unknown := [name for name in names if name not in TOOLS]:
         raise ValueError(f"tools: unknown {', '.join(unknown)}; known are {', '.join(TOOLS)}")
-    missing = {name: library for name in names for library in _NEEDS.get(TOOLS[name], ()) if find_spec(library) is None}
+    lacks = {name: [library for library in _NEEDS.get(TOOLS[name], ()) if find_spec(library) is None] for name in names}
+    missing = [name for name in names if lacks[name]]
     if missing:
-        libraries = ", ".join(sorted(set(missing.values())))
+        libraries = ", ".join(sorted({library for name in missing for library in lacks[name]}))
         warnings.warn(f"no {', '.join(missing)}: install rubric-env[tools], which brings {libraries}", stacklevel=2)
     if "run_python" in names and (sandbox == "off" or not _sandboxed(sandbox)):
-        missing["run_python"] = "a sandbox"
+        missing.append("run_python")
     return [_load(name) for name in names if name not in missing]
 
 
