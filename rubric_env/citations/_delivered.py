@@ -17,9 +17,10 @@ _POLICY_ERRORS = frozenset({EACCES, EPERM, ELOOP, ENOENT, ENOTDIR})
 def delivered_reports(submission: Submission) -> list[tuple[str, str]]:
     """(name, text) of every report among the files, or of the reply when there is no file at all.
 
-    A file that nobody can read is no report. Raises OSError where the machine fails.
+    A file that nobody can read is no report. Raises OSError where the machine fails and leaves no report at all.
     """
-    reports = []
+    reports: list[tuple[str, str]] = []
+    failed: OSError | None = None
     for file in submission.files:
         if PurePosixPath(file.name).suffix.lower() not in REPORTS:
             continue
@@ -29,5 +30,7 @@ def delivered_reports(submission: Submission) -> list[tuple[str, str]]:
             continue
         except OSError as error:
             if error.errno not in _POLICY_ERRORS:
-                raise
+                failed = error
+    if failed is not None and not reports:
+        raise failed
     return [("reply", submission.reply)] if submission.from_chat else reports

@@ -38,8 +38,9 @@ class Reading:
         It is a failure of ours, unless `error` is an Unreadable or words that say what is wrong with the file.
         """
         self.failed = self.failed or not isinstance(error, Unreadable | str)
-        name = type(error).__name__ if isinstance(error, BaseException) and not isinstance(error, Unreadable) else ""
-        self.errors.append(f"{address}: {': '.join(filter(None, (name, str(error))))}"[:300])
+        # What another exception says may quote the file, and the judge is told this as words of ours.
+        said = str(error) if isinstance(error, Unreadable | str) else type(error).__name__
+        self.errors.append(f"{address}: {said}"[:300])
 
     def skipped(self, text: str) -> None:
         """Something was left out for a cap of ours, which the judge is told."""

@@ -16,6 +16,9 @@ GRACE = 0.5
 """Seconds that first calls wait for the one that finds out: a refused parameter comes back before any token is made."""
 
 POLL = 0.02
+REFUSALS = 5
+"""Complaints of pictures in a row after which an endpoint is blind, though it took some, or said that one is bad."""
+
 EMPTIES = 2
 """Calls that structured output left empty and plain text did not, before plain text is remembered."""
 
@@ -49,6 +52,11 @@ _PICTURES = re.compile(
     r"content.{0,40}(?:str type|valid string)|图片|图像|多模态|视觉",
     re.IGNORECASE,
 )
+_ODD = re.compile(
+    r"invalid (?!content)|corrupt|decod|process|dimension|too (?:large|big|small|many)|exceed|无效|损坏|过大|尺寸",
+    re.IGNORECASE,
+)
+"""What is said of one picture, not of all."""
 _MISSING = re.compile(r"support|implement|allow|permit|verif|enabled|available|支持", re.IGNORECASE)
 
 
@@ -66,20 +74,34 @@ class Ability:
         self._scout: Visit | None = None
         self._news = 0.0
         self._empties = 0
+        self._refusals = 0
+        self._sighted = False
         self.max_tokens_name = "max_tokens"
         """The name by which the endpoint knows the cap on output tokens."""
         self.streaming = Streaming.COUNTED
         """The most that was not refused."""
         self.blind = False
-        """Pictures were refused."""
+        """Pictures are refused, whatever they are."""
         self.breaks = False
         """An answer that was to come whole ran out of time, or its connection broke: a stream may save a part."""
 
     def pictures_refused(self, fault: Fault) -> bool:
-        """Did the endpoint complain of pictures? Then it is shown none from now on."""
-        refused = fault.kind in _COMPLAINTS and _PICTURES.search(fault.detail) is not None
-        self.blind = self.blind or refused
-        return refused
+        """Did the endpoint complain of pictures? Then it is shown none from now on.
+
+        Not so when it may have complained of one picture: a policy could blind the judge of all others with it.
+        """
+        if fault.kind not in _COMPLAINTS or not _PICTURES.search(fault.detail):
+            return False
+        of_one = self._sighted or (_ODD.search(fault.detail) and not _MISSING.search(fault.detail))
+        with self._lock:
+            self._refusals += 1
+            self.blind = self.blind or not of_one or self._refusals >= REFUSALS
+        return True
+
+    def pictures_taken(self) -> None:
+        """An answer came to a question with pictures."""
+        with self._lock:
+            self._sighted, self._refusals = True, 0
 
     def stream_refused(self, sent: Streaming, fault: Fault) -> bool:
         """Did the endpoint complain of how it was asked to stream? Then it is asked for less from now on."""

@@ -69,9 +69,10 @@ class ChatJudge:
         """Judge one block within `timeout` seconds, with as much structured output as the endpoint has."""
 
         async def work(call: _Call) -> Answer | Problem:
+            refused = False
             async with self._ability.visit(timeout) as visit:
                 while True:
-                    mode, seen = visit.mode, prompt.pictures if self.sees else ()
+                    mode, seen = visit.mode, prompt.pictures if self.sees and not refused else ()
                     call.mode, call.marker = mode.label, prompt.marker if mode is Mode.PLAIN else None
                     if seen:
                         question = await asyncio.to_thread(self._question, prompt, mode, seen)
@@ -80,8 +81,11 @@ class ChatJudge:
                     outcome = await self._exchange(question, self._structure(prompt, mode), call)
                     if isinstance(outcome, Answer):
                         visit.answered()
+                        if seen:
+                            self._ability.pictures_taken()
                         return outcome
                     if seen and self._ability.pictures_refused(outcome.fault):
+                        refused = True
                         continue
                     match outcome.remedy:
                         case "lower" | "loosen" if visit.refused(too_complex=outcome.remedy == "loosen"):

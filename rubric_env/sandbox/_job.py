@@ -8,6 +8,7 @@ import signal
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -50,6 +51,8 @@ class Finished:
     """Files of the folder that are new, changed or deleted now."""
     notes: tuple[str, ...] = ()
     """What it left that was not taken back, and why."""
+    seconds: float = 0.0
+    """From the begin of the sandbox to its end."""
 
 
 class Job:
@@ -89,8 +92,10 @@ class Job:
         try:
             watchdog.start()
             with tempfile.TemporaryFile() as errors, self._begin(errors.fileno()) as process:
+                began = time.monotonic()
                 try:
-                    return self._talk(process, items, stage, errors)
+                    finished = self._talk(process, items, stage, errors)
+                    return replace(finished, seconds=time.monotonic() - began)
                 finally:
                     self.stop()
         except (OSError, RuntimeError) as error:  # RuntimeError: the machine has no thread left.

@@ -64,6 +64,37 @@ async def test_an_endpoint_that_takes_no_pictures_is_asked_without_and_shown_non
     assert answer.mode == "json_schema"
 
 
+@pytest.mark.parametrize(
+    "words", ["Invalid image data", "Could not process image", "The image exceeds 5 MB", "图片尺寸过大"]
+)
+async def test_a_picture_that_no_endpoint_takes_does_not_blind_the_judge_of_others(
+    endpoint: Endpoint, make_chat: MakeJudge, prompt: Prompt, words: str
+) -> None:
+    bad = [True, False, *[True] * 6]
+    endpoint.rule(
+        lambda call: bool(call.pictures) and bad.pop(0), error("bad", 400, words, type="invalid_request_error")
+    )
+    judge = make_chat()
+    seen = []
+    for _ in range(7):
+        assert isinstance(await judge.ask(prompt, timeout=5), Reply)
+        seen.append(judge.sees)
+    assert seen == [True, True, True, True, True, True, False]
+    assert [len(call.pictures) for call in endpoint.calls] == [2, 0, 2, *[2, 0] * 5]
+
+
+async def test_what_is_said_of_pictures_at_large_blinds_no_judge_that_saw_one(
+    endpoint: Endpoint, make_chat: MakeJudge, prompt: Prompt
+) -> None:
+    turns = iter([False, True, False])
+    refusal = error("odd", 400, "image_url is not supported here", type="invalid_request_error")
+    endpoint.rule(lambda call: bool(call.pictures) and next(turns), refusal)
+    judge = make_chat()
+    for _ in range(3):
+        await judge.ask(prompt, timeout=5)
+    assert [len(call.pictures) for call in endpoint.calls] == [2, 2, 0, 2]
+
+
 async def test_a_judge_whose_vision_is_off_is_shown_no_picture(
     endpoint: Endpoint, make_chat: MakeJudge, prompt: Prompt
 ) -> None:

@@ -8,6 +8,9 @@ from rubric_env.classic.tools._workspace import FILE_BYTES, ToolRefusal, Workspa
 from rubric_env.sandbox import Change, Finished, Limits, find_sandbox
 
 MAX_SECONDS = 120
+TOTAL_SECONDS = 900
+"""Of all runs of a rollout."""
+
 CODE_CHARACTERS = 200_000
 OUTPUT_CHARACTERS = 12_000
 ERROR_CHARACTERS = 6_000
@@ -21,19 +24,24 @@ async def run_python(workspace: Workspace, code: str, seconds: int = 60) -> str:
 
     Args:
         code: the whole program
-        seconds: time after which it is stopped, at most 120; files written until then are kept
+        seconds: time after which it is stopped, at most 120 (900 for all runs together); what it wrote until then stays
     """
     if len(code) > CODE_CHARACTERS:
         raise ToolRefusal(f"code: {len(code):,} characters; a program may have {CODE_CHARACTERS:,}")
+    left = TOTAL_SECONDS - workspace.clock.used
+    if left <= 0:
+        raise ToolRefusal(f"no more runs: the programs of this task have run for {TOTAL_SECONDS} s")
     limits = Limits(
-        seconds=_seconds(seconds),
+        seconds=min(_seconds(seconds), left),
         cpu_seconds=MAX_SECONDS,
         file_size=FILE_BYTES,
         files=workspace.files,
         disk=workspace.size,
         output=OUTPUT_CHARACTERS,
     )
-    return _told(await find_sandbox().run(code, workspace.root, limits))
+    finished = await find_sandbox().run(code, workspace.root, limits)
+    workspace.clock.used += finished.seconds
+    return _told(finished)
 
 
 def _seconds(wanted: object) -> float:

@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import count
 from pathlib import Path, PurePosixPath
@@ -50,6 +50,13 @@ class ToolRefusal(Exception):
     """A tool call that cannot be done; the policy is told the message."""
 
 
+@dataclass(slots=True)
+class Clock:
+    """Seconds that programs of one rollout have run: others wait for the same few processors."""
+
+    used: float = 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class Workspace:
     """Where one rollout works. `output` is the folder below `root` whose files are delivered; `corpus` holds the
@@ -61,6 +68,7 @@ class Workspace:
     corpus: Path | None = None
     files: int = FILES
     size: int = TOTAL_BYTES
+    clock: Clock = field(default_factory=Clock, compare=False)
 
     @classmethod
     def make(

@@ -56,6 +56,13 @@ async def test_an_error_of_the_program_comes_with_its_traceback_and_exit_code(wo
     assert (await run_python(workspace, "import os; os.kill(os.getpid(), 9)")) == "[ended by SIGKILL]"
 
 
+async def test_all_runs_of_a_rollout_share_a_time(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tool, "TOTAL_SECONDS", 2)
+    assert "stopped" in await run_python(workspace, "import time; time.sleep(1.2)\ntime.sleep(60)")
+    with pytest.raises(ToolRefusal, match="no more runs: the programs of this task have run for 2 s"):
+        await run_python(workspace, "print(1)")
+
+
 async def test_a_stop_is_told_with_what_was_printed_until_then(workspace: Workspace) -> None:
     told = await run_python(workspace, "print('step 1'); open('output/a', 'w')\nwhile True: pass", seconds=1)
     assert told == "step 1\n[stopped after 1 s]\n[files]\nnew output/a (0 bytes)"
