@@ -133,7 +133,7 @@ def _dataset(where: str | Path | Sequence[str | Path], *, strict: bool, single_t
         try:
             return Dataset.from_list(list(rows()))
         except InstanceError as error:
-            raise InstanceError(f"instances = {where}: {error}") from None
+            raise _of(where, error) from None
 
     try:
         with warnings.catch_warnings():
@@ -141,5 +141,12 @@ def _dataset(where: str | Path | Sequence[str | Path], *, strict: bool, single_t
             warnings.simplefilter("ignore")
             next(rows())
     except InstanceError as error:
-        raise InstanceError(f"instances = {where}: {error}") from None
+        raise _of(where, error) from None
     return build
+
+
+def _of(where: object, error: InstanceError) -> InstanceError:
+    """The error with the folder, which some name themselves."""
+    return InstanceError(
+        f"instances = {error}" if str(error).startswith(f"{where}:") else f"instances = {where}: {error}"
+    )

@@ -20,8 +20,8 @@ from rubric_env.rubric import judge_row as shown_row
 from rubric_env.submission import Submission, read_submission, reply_text
 
 SAMPLES_NOTE = (
-    "Of the sample answers that ship with harbor-gdp, the rule was written with five instances in view; on the other "
-    "four, seen for the first time, it was right on 82 % of 146 rows (kappa 0.64)."
+    "The rule was written with five of these instances in view; on the next four, seen for the first time, it was "
+    "right on 82 % of 146 rows (kappa 0.64)."
 )
 """To stand beside every agreement on the shipped samples: what it says of new answers."""
 

@@ -36,16 +36,20 @@ def find_tools(names: Iterable[str], sandbox: Literal["auto", "required", "off"]
     """The tools of these names; those that this machine cannot offer are left out with a warning.
 
     `sandbox` "required" raises SandboxUnavailable where Python cannot be run safely, "off" leaves run_python out.
-    Raises ValueError for names that nobody knows.
+    Raises ValueError for names that nobody knows, and for a sandbox that is required and that no tool uses.
     """
     names = list(dict.fromkeys(names))
     if unknown := [name for name in names if name not in TOOLS]:
         raise ValueError(f"tools: unknown {', '.join(unknown)}; known are {', '.join(TOOLS)}")
+    if sandbox == "required" and "run_python" not in names:
+        raise ValueError("sandbox = 'required': run_python, which it is for, is not among the tools: add it to tools=")
     lacks = {name: [library for library in _NEEDS.get(TOOLS[name], ()) if find_spec(library) is None] for name in names}
     missing = [name for name in names if lacks[name]]
     if missing:
         libraries = ", ".join(sorted({library for name in missing for library in lacks[name]}))
         warnings.warn(f"no {', '.join(missing)}: install rubric-env[tools], which brings {libraries}", stacklevel=2)
+    if {"read_file", "search_files"} & set(names) and find_spec("lxml") is None:
+        warnings.warn("read_file opens text only: install rubric-env[office] for Word, Excel and others", stacklevel=2)
     if "run_python" in names and (sandbox == "off" or not _sandboxed(sandbox)):
         missing.append("run_python")
     return [_load(name) for name in names if name not in missing]
