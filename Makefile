@@ -9,7 +9,7 @@ INPUTS := pyproject.toml constraints.txt $(ENVIRONMENTS)
 PEERS := $(patsubst benchmarks/peers/%.txt,.venv-peers/%/.ready,$(wildcard benchmarks/peers/*.txt))
 PEER_PYTHON = $(PYTHON)
 
-.PHONY: help setup demo test check bench bench-peers llama clean
+.PHONY: help setup demo test matrix check bench bench-peers llama clean
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
@@ -44,6 +44,9 @@ demo: $(VENV)/.run  ## a real vf-eval run, offline and free; ENV=harbor-wle anot
 
 test: $(VENV)/.dev  ## the test suite
 	@$(BIN)/python -m pytest $(ARGS)
+
+matrix: $(VENV)/.dev  ## the adapters under verifiers 0.1.14 to 0.4.0, on Python 3.11 and 3.13
+	@$(BIN)/nox -- -n 2 $(ARGS)
 
 check: $(VENV)/.dev  ## formatting, lint, types, import contracts
 	@$(BIN)/ruff format --check .
