@@ -34,7 +34,13 @@ def install(session: nox.Session, extras: str, verifiers: str, unpinned: Collect
     kept = [pin for pin in pins if pin.partition("==")[0] not in {"verifiers", *unpinned}]
     constraints = Path(session.create_tmp()) / "constraints.txt"
     constraints.write_text("\n".join(kept), "utf-8")
-    session.install("-c", str(constraints), "-e", f".[{extras}]", f"verifiers=={verifiers}", *TOOLS)
+    packages = ("-e", f".[{extras}]", f"verifiers=={verifiers}", *TOOLS)
+    # Else uv compiles nothing, and each of the many processes compiles what it imports.
+    session.install("-c", str(constraints), *packages, env={"UV_COMPILE_BYTECODE": "1"})
+
+
+def run_tests(session: nox.Session, *words: str) -> None:
+    session.run("python", "-m", "pytest", *words, *session.posargs, env={"PYTHONDONTWRITEBYTECODE": ""})
 
 
 @nox.session
@@ -51,7 +57,7 @@ def install(session: nox.Session, extras: str, verifiers: str, unpinned: Collect
 def classic(session: nox.Session, verifiers: str, unpinned: Collection[str]) -> None:
     """tests/classic, with real runs of vf-eval. The tools of the policy know nothing of verifiers."""
     install(session, "classic,office,tools,redis", verifiers, unpinned)
-    session.run("python", "-m", "pytest", "tests/classic", "--ignore=tests/classic/tools", *session.posargs)
+    run_tests(session, "tests/classic", "--ignore=tests/classic/tools")
 
 
 @nox.session
@@ -63,4 +69,4 @@ def classic(session: nox.Session, verifiers: str, unpinned: Collection[str]) -> 
 def v1(session: nox.Session, verifiers: str, unpinned: Collection[str]) -> None:
     """tests/v1, with real runs of eval (0.3.1) and vf-eval (0.4)."""
     install(session, "verifiers-v1,office,redis", verifiers, unpinned)
-    session.run("python", "-m", "pytest", "tests/v1", *session.posargs)
+    run_tests(session, "tests/v1")

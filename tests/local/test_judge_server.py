@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import signal
 import subprocess
@@ -107,8 +108,10 @@ def test_engines_are_made_by_name() -> None:
 
 def test_serving_in_the_foreground_ends_with_ctrl_c() -> None:
     code = "from rubric_env.local import serve_local_judge; serve_local_judge()"
+    # What is started in the background of a shell ignores SIGINT, and its children inherit that.
+    default = functools.partial(signal.signal, signal.SIGINT, signal.default_int_handler)
     with subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=default
     ) as served:
         assert served.stdout is not None
         said = json.loads(served.stdout.readline())
