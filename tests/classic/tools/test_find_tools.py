@@ -1,3 +1,5 @@
+"""Which tools an environment offers on this machine."""
+
 from __future__ import annotations
 
 import importlib.machinery
@@ -8,7 +10,7 @@ import pytest
 from rubric_env.classic.tools import find_tools
 
 
-def test_tools_whose_libraries_are_absent_are_left_out_in_one_line_that_names_all(
+def test_tools_whose_libraries_are_absent_are_left_out_in_a_line_that_names_all(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def without(name: str, package: str | None = None) -> importlib.machinery.ModuleSpec | None:
@@ -19,5 +21,11 @@ def test_tools_whose_libraries_are_absent_are_left_out_in_one_line_that_names_al
         tools = find_tools(["make_docx", "read_file", "make_xlsx"])
     assert [tool.__name__ for tool in tools] == ["read_file"]
     assert [str(w.message) for w in warned] == [
-        "no make_docx, make_xlsx: install rubric-env[tools], which brings docx, lxml, openpyxl"
+        "no make_docx, make_xlsx: install rubric-env[tools], which brings docx, lxml, openpyxl",
+        "read_file opens text only: install rubric-env[office] for Word, Excel and others",
     ]
+
+
+def test_a_sandbox_that_is_required_and_that_nothing_uses_is_a_mistake() -> None:
+    with pytest.raises(ValueError, match="run_python, which it is for, is not among the tools"):
+        find_tools(["read_file"], "required")
