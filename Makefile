@@ -46,7 +46,7 @@ test: $(VENV)/.dev  ## the test suite
 	@$(BIN)/python -m pytest $(ARGS)
 
 matrix: $(VENV)/.dev  ## the adapters under verifiers 0.1.14 to 0.4.0, on Python 3.11 and 3.13
-	@$(BIN)/nox -- -n 2 $(ARGS)
+	@$(BIN)/nox -- -n 2 --dist worksteal $(ARGS)
 
 check: $(VENV)/.dev  ## formatting, lint, types, import contracts
 	@$(BIN)/ruff format --check .
