@@ -28,7 +28,7 @@ async def run_python(workspace: Workspace, code: str, seconds: int = 60) -> str:
     """
     if len(code) > CODE_CHARACTERS:
         raise ToolRefusal(f"code: {len(code):,} characters; a program may have {CODE_CHARACTERS:,}")
-    left = TOTAL_SECONDS - workspace.clock.used
+    left = TOTAL_SECONDS - workspace.clock.programs
     if left <= 0:
         raise ToolRefusal(f"no more runs: the programs of this task have run for {TOTAL_SECONDS} s")
     limits = Limits(
@@ -40,7 +40,7 @@ async def run_python(workspace: Workspace, code: str, seconds: int = 60) -> str:
         output=OUTPUT_CHARACTERS,
     )
     finished = await find_sandbox().run(code, workspace.root, limits)
-    workspace.clock.used += finished.seconds
+    workspace.clock.programs += finished.seconds
     return _told(finished)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -10,6 +11,9 @@ from rubric_env.evidence import Passages, Unreadable, read_passages
 
 PAGE = 20_000
 """Characters that a tool tells at once."""
+
+UNREADABLE_SECONDS = 120
+"""Of one rollout, for files that cannot be read: a file that takes long and then does not open is made to."""
 
 NOTES = 2_000
 """Characters that are said about a file."""
@@ -20,10 +24,16 @@ def passages(workspace: Workspace, file: Path) -> Passages:
     name = workspace.name(file)
     if file.is_dir():
         raise ToolRefusal(f"{name}: a folder; list_files shows what is in it")
+    if workspace.clock.unreadable > UNREADABLE_SECONDS:
+        raise ToolRefusal(
+            f"{name}: not opened: files that cannot be read have taken {UNREADABLE_SECONDS} s of this task"
+        )
+    began = time.monotonic()
     try:
         with workspace.refusing(name):
             return read_passages(file)
     except Unreadable as error:
+        workspace.clock.unreadable += time.monotonic() - began
         raise ToolRefusal(f"{name}: cannot be read: {error}") from None
 
 

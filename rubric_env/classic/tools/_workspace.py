@@ -52,9 +52,10 @@ class ToolRefusal(Exception):
 
 @dataclass(slots=True)
 class Clock:
-    """Seconds that programs of one rollout have run: others wait for the same few processors."""
+    """Seconds that one rollout has taken from what all share: its programs, and its files that could not be read."""
 
-    used: float = 0.0
+    programs: float = 0.0
+    unreadable: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

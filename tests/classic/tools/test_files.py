@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rubric_env.classic.tools import ToolRefusal, Workspace
+from rubric_env.classic.tools import ToolRefusal, Workspace, _reading
 from rubric_env.classic.tools._files import edit_file, list_files, read_file, search_files, write_file
 from rubric_env.classic.tools._reading import PAGE
 from rubric_env.classic.tools._workspace import FILE_BYTES, FILES, TOTAL_BYTES
@@ -162,6 +162,17 @@ def test_what_is_no_text_is_refused(workspace: Workspace) -> None:
     assert refusal(read_file(workspace, "pipe.txt")) == "pipe.txt: not a regular file"
     assert refusal(read_file(workspace, "output")).startswith("output: a folder")
     assert refusal(read_file(workspace, "none.txt")) == "none.txt: no such file or directory"
+
+
+async def test_files_that_cannot_be_read_share_a_time(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    (workspace.root / "a.docx").write_bytes(b"PK\x03\x04 and no zip")
+    (workspace.root / "b.md").write_text("sound")
+    monkeypatch.setattr(_reading, "UNREADABLE_SECONDS", 0)
+    with pytest.raises(ToolRefusal, match="cannot be read"):
+        await read_file(workspace, "a.docx")
+    for name in ("a.docx", "b.md"):
+        with pytest.raises(ToolRefusal, match="not opened: files that cannot be read have taken 0 s of this task"):
+            await read_file(workspace, name)
 
 
 async def test_documents_are_read_with_the_addresses_of_the_evidence(workspace: Workspace) -> None:
