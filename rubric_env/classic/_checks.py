@@ -8,8 +8,8 @@ from typing import Any
 
 from rubric_env.classic._verifiers import vf
 from rubric_env.evidence import opens_as_named
-from rubric_env.harbor.case import SourceError, read_info
-from rubric_env.submission import SubmissionUnreadable, read_submission, reply_text
+from rubric_env.harbor.case import SourceError, delivered, read_info
+from rubric_env.submission import SubmissionUnreadable
 
 
 class AnswerRubric(vf.MathRubric):
@@ -45,19 +45,14 @@ class FormatRubric(vf.Rubric):
     def _demands(self, state: Any, completion: Any, info: Any) -> list[bool]:
         try:
             facts = read_info(info)
-            root = state.get("submission_dir") or facts.get("submission_dir")
-            delivered = read_submission(
-                Path(str(root)) if root else None,
-                reply_text(completion or ""),
-                output_dir=state.get("output_dir") or facts.get("output_dir"),
-            )
-        except (SourceError, SubmissionUnreadable, ValueError):
+            found = delivered(state, completion, facts)
+        except (SourceError, SubmissionUnreadable):
             return []
         if facts.get("kind") == "chat":
-            return [delivered.has_reply, not delivered.files]
-        files = {file.name: file.path for file in delivered.files}
+            return [found.has_reply, not found.files]
+        files = {file.name: file.path for file in found.files}
         named = [str(name) for name in facts.get("deliverables") or ()]
-        return [delivered.has_reply, *(_opens(files.get(name)) for name in named or list(files) or [""])]
+        return [found.has_reply, *(_opens(files.get(name)) for name in named or list(files) or [""])]
 
 
 def _opens(path: Path | None) -> bool:

@@ -13,8 +13,8 @@ from typing import Any
 from rubric_env.citations import Corpus, check_all, delivered_reports, load_corpus
 from rubric_env.classic._errors import HarborJudgeError
 from rubric_env.classic._verifiers import vf
-from rubric_env.harbor.case import read_info
-from rubric_env.submission import message_text, read_submission, reply_text
+from rubric_env.harbor.case import delivered, read_info
+from rubric_env.submission import message_text
 
 FIGURES = (
     "citation_checked",
@@ -85,13 +85,7 @@ def _check(state: Any, completion: Any, info: Any) -> tuple[float, Mapping[str, 
     if not facts.get("corpus"):
         return None
     corpus = load_corpus(Path(str(facts["corpus"])))
-    root = state.get("submission_dir") or facts.get("submission_dir")
-    submission = read_submission(
-        Path(str(root)) if root else None,
-        reply_text(completion or ""),
-        output_dir=state.get("output_dir") or facts.get("output_dir"),
-    )
-    report = check_all(delivered_reports(submission), corpus)
+    report = check_all(delivered_reports(delivered(state, completion, facts)), corpus)
     seen = set(_seen(completion or (), corpus))
     shown = report.to_json(seen)
     figures = {

@@ -85,6 +85,21 @@ def build_case(
     )
 
 
+def delivered(state: Mapping[str, Any], completion: Any, facts: Mapping[str, Any], **how: Any) -> Submission:
+    """What a rollout delivered; `how` goes to `read_submission`. Raises SourceError, SubmissionUnreadable."""
+    root = state.get("submission_dir") or facts.get("submission_dir")
+    output_dir = state.get("output_dir") or facts.get("output_dir")
+    try:
+        return read_submission(
+            Path(str(root)) if root else None,
+            reply_text(completion or ""),
+            output_dir=str(output_dir) if output_dir else None,
+            **how,
+        )
+    except ValueError as error:
+        raise SourceError(str(error)) from None
+
+
 def _first(*sources: Any) -> str:
     """The first that holds text."""
     return next((text for source in sources if source is not None and (text := str(source)).strip()), "")
@@ -110,20 +125,15 @@ def _submission(
     instance: Instance | None,
     settings: JudgeSettings,
 ) -> Submission:
-    root = state.get("submission_dir") or facts.get("submission_dir")
-    output_dir = state.get("output_dir") or facts.get("output_dir")
-    try:
-        return read_submission(
-            Path(str(root)) if root else None,
-            reply_text(completion or ""),
-            output_dir=str(output_dir) if output_dir else None,
-            usual_output=instance.output_dir if instance else OUTPUT,
-            lenient=settings.lenient_delivery,
-            chat_fallback=settings.chat_fallback,
-            conversation=conversation_text(completion or "") if settings.view == "conversation" else None,
-        )
-    except ValueError as error:
-        raise SourceError(str(error)) from None
+    return delivered(
+        state,
+        completion,
+        facts,
+        usual_output=instance.output_dir if instance else OUTPUT,
+        lenient=settings.lenient_delivery,
+        chat_fallback=settings.chat_fallback,
+        conversation=conversation_text(completion or "") if settings.view == "conversation" else None,
+    )
 
 
 def _user_text(prompt: Any) -> str:
