@@ -88,7 +88,9 @@ async def test_a_time_that_is_none_is_refused(workspace: Workspace, seconds: obj
 async def test_no_policy_gets_more_time_than_there_is(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tool, "MAX_SECONDS", 1)
     assert await run_python(workspace, "import time; time.sleep(30)", 10**9) == "[stopped after 1 s]"
-    assert await run_python(workspace, "while True: pass", float("inf")) == "[stopped after 1 s]"  # type: ignore[arg-type]
+    # A busy program is at both limits at once, of time and of processor time: either may tell it.
+    busy = await run_python(workspace, "while True: pass", float("inf"))  # type: ignore[arg-type]
+    assert busy in ("[stopped after 1 s]", "[stopped after 1 s of processor time]")
     assert await run_python(workspace, "print(1)", "30") == "1"  # type: ignore[arg-type]
 
 
