@@ -35,8 +35,9 @@ def install(session: nox.Session, extras: str, verifiers: str, unpinned: Collect
     constraints = Path(session.create_tmp()) / "constraints.txt"
     constraints.write_text("\n".join(kept), "utf-8")
     packages = ("-e", f".[{extras}]", f"verifiers=={verifiers}", *TOOLS)
-    # Else uv compiles nothing, and each of the many processes compiles what it imports.
-    session.install("-c", str(constraints), *packages, env={"UV_COMPILE_BYTECODE": "1"})
+    # Else uv compiles nothing, and each of the many processes compiles what it imports; and it trusts fewer
+    # certificates than pip, to which a machine behind a proxy has given its own.
+    session.install("-c", str(constraints), *packages, env={"UV_COMPILE_BYTECODE": "1", "UV_SYSTEM_CERTS": "1"})
 
 
 def run_tests(session: nox.Session, *words: str) -> None:
