@@ -1,15 +1,28 @@
-"""How long the event loop is held up while thousands of rollouts are scored by HarborRubric at once.
+"""How long the event loop is held up while thousands of rollouts are made and scored at once.
 
-    python benchmarks/heartbeat.py [--quick] [--json]
+    python benchmarks/heartbeat.py [--quick] [--json] [--only chat|environments|hostile]
 
-2,000 rollouts in groups of 8 start together in one process, as vf-eval with a large `-c` starts them: 12 rows each, 256
-calls in flight, answers after 1, 2 and 3 s. A task that sleeps 5 ms measures how late it wakes. `late_*` are
-milliseconds over the whole run with the garbage collector off; `start` is the longest within the first second, in which
-verifiers hands over all rollouts, `later` after it; `callback` is the longest that a single step on the loop computed
-(CPU time). The same again with the collector on gives `gc`, its longest pause: it walks all objects of the process,
-of which verifiers and what it imports have half a million, and any code that allocates is interrupted by it.
+A task that sleeps 5 ms measures how late it wakes, and every step on the loop how long it computed, in CPU time of the
+loop's thread without garbage collection. Milliseconds: `late_*` as it was felt, with all that the machine did;
+`callback` the longest step, whoever's; `ours` the longest share of a step that was the work of rubric-env, or of a
+library that it had called; `theirs` the same of verifiers; `gc` the longest garbage collection on that thread, which
+walks all objects of the process, of which verifiers and what it imports have half a million. Steps of less than 20 ms
+are not told apart. All endpoints are other processes.
 
-Goal: no step on the loop computes for 50 ms. Exit 1 when it is missed. `--quick`: 200 rollouts, collector off.
+`chat`: 2,000 rollouts in groups of 8 are scored together by HarborRubric, as vf-eval with a large `-c` starts them: 12
+rows each, 256 calls in flight, answers after 1, 2 and 3 s. The garbage collector is off.
+
+`environments`: the four environments as they are, with the recorded policies: tools run, files are read. Seven rounds
+of 296 rollouts at a time through `evaluate`, results saved with `judge_result` and then dropped. Memory of the process
+is `rss_mb` after the second round and after the last, `rss_max_mb` in between, sampled each second; `left_*` is what
+there is more of at the end than before the first round: descriptors, threads, child processes, temporary files.
+
+`hostile`: groups of 16 at the limits: replies of the policy of 2 MB and of the judge of 250 kB, arguments of 1 MB,
+32 calls a message, 30 turns of 20,000 characters, 200 rows, 500 input files, a corpus of 2,000 documents, a report of
+400 kB with 3,300 citations.
+
+Goal: no step of ours computes for 50 ms, and memory after the last round is within 10 % of that after the second.
+Exit 1 when it is missed. `--quick`: 200 rollouts in chat, one round of 72, groups of 2.
 """
 
 from __future__ import annotations
@@ -17,14 +30,26 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
+import importlib
 import json
+import os
+import subprocess
 import sys
+import tempfile
+import threading
 import time
-from asyncio import events
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import verifiers as vf
 from _endpoint import Plan, endpoints
+from _hostile import hostile
+from _loop import Watch, watching
+from _replay import replaying
 from peers.job import TASK, report
 from peers.ours import rubric
 
@@ -34,73 +59,57 @@ GROUP = 8
 ROWS = 12
 IN_FLIGHT = 256
 LATENCIES = (1.0, 2.0, 3.0)
-BEAT = 0.005
-GOAL = 0.05
+GOAL = 50.0
+GROWTH = 1.1
+ENVIRONMENTS = ("harbor_gdp", "harbor_wle", "harbor_dr", "harbor_ppt")
+LARGE = 250_000
+Figures = dict[str, float]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--json", action="store_true")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="within a minute")
+    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    parser.add_argument("--only", choices=RUNS)
     options = parser.parse_args()
-    rollouts = 200 if options.quick else 2000
+    if options.only:
+        print(json.dumps(asyncio.run(RUNS[options.only](options.quick))))
+        return
+    found = {name: apart(name, quick=options.quick) for name in RUNS}
+    if options.json:
+        print(json.dumps(found))
+    else:
+        for name, figures in found.items():
+            print(f"{name:<13}" + "  ".join(f"{figure} {value:.4g}" for figure, value in figures.items()))
+    missed = any(figures["ours"] >= GOAL for figures in found.values())
+    memory = found["environments"]
+    sys.exit(missed or memory.get("rss_mb", 0.0) > GROWTH * memory.get("rss_2_mb", 1.0))
+
+
+def apart(name: str, *, quick: bool) -> Figures:
+    """Measured in an interpreter, and with temporary files, of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        hidden = ("JUDGE_", "OPENAI_", "PRIME_", "HTTP", "http")
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(hidden)}
+        keys = {"JUDGE_API_KEY": "key", "POLICY_KEY": "key", "HF_DATASETS_OFFLINE": "1", "TMPDIR": folder}
+        command = [sys.executable, __file__, "--only", name, *(["--quick"] if quick else [])]
+        done = subprocess.run(command, env=kept | keys, stdout=subprocess.PIPE, text=True, check=True)
+        return json.loads(done.stdout)  # type: ignore[no-any-return]
+
+
+async def chat(quick: bool) -> Figures:
     gc.collect()
     gc.disable()
-    figures = asyncio.run(measure(rollouts))
-    if not options.quick:
-        gc.enable()
-        figures["gc"] = longest_pause(rollouts)
-    if options.json:
-        print(json.dumps(figures))
-    else:
-        print("  ".join(f"{name} {value:.4g}" for name, value in figures.items()))
-    sys.exit(figures["callback"] >= GOAL * 1000)
-
-
-async def measure(rollouts: int) -> dict[str, float]:
-    """Milliseconds, but for `rollouts`, `mean_reward` and `seconds`."""
-    steps: list[float] = []
-    run = events.Handle._run
-
-    def timed(handle: events.Handle) -> None:
-        began = time.thread_time()
-        run(handle)
-        steps.append(time.thread_time() - began)
-
+    rollouts = 200 if quick else 2000
     with endpoints([Plan(latencies=LATENCIES)]) as servers:
-        group = vf.RubricGroup(
-            [HarborRubric("judge", servers[0].base_url, "key", {"max_in_flight": IN_FLIGHT}, rubric(ROWS))]
-        )
-        beats: list[tuple[float, float]] = []
-        heart = asyncio.create_task(beat(beats))
-        events.Handle._run = timed  # type: ignore[method-assign]
-        try:
+        judge = HarborRubric("judge", servers[0].base_url, "key", {"max_in_flight": IN_FLIGHT}, rubric(ROWS))
+        group = vf.RubricGroup([judge])
+        with watching() as watch:
             began = time.perf_counter()
             groups = await asyncio.gather(*(score(group, first) for first in range(0, rollouts, GROUP)))
             seconds = time.perf_counter() - began
-        finally:
-            events.Handle._run = run  # type: ignore[method-assign]
-            heart.cancel()
-        await group.teardown()
-    rewards = [reward for rewards in groups for reward in rewards]
-    late = sorted(lateness for _, lateness in beats)
-    return {
-        "rollouts": len(rewards),
-        "mean_reward": sum(rewards) / len(rewards),
-        "seconds": seconds,
-        "late_p50": 1000 * late[len(late) // 2],
-        "late_p99": 1000 * late[int(0.99 * len(late))],
-        "start": 1000 * max(lateness for at, lateness in beats if at < began + 1),
-        "later": 1000 * max((lateness for at, lateness in beats if at >= began + 1), default=0.0),
-        "callback": 1000 * max(steps),
-    }
-
-
-async def beat(beats: list[tuple[float, float]]) -> None:
-    while True:
-        began = time.perf_counter()
-        await asyncio.sleep(BEAT)
-        beats.append((began, time.perf_counter() - began - BEAT))
+            await group.teardown()
+    return done([reward for rewards in groups for reward in rewards], seconds, watch)
 
 
 async def score(group: Any, first: int) -> list[float]:
@@ -120,24 +129,119 @@ def state(number: int) -> Any:
     return made
 
 
-def longest_pause(rollouts: int) -> float:
-    began, longest = 0.0, 0.0
+async def environments(quick: bool) -> Figures:
+    names, rounds, rollouts = (ENVIRONMENTS[::2], 1, 4) if quick else (ENVIRONMENTS, 7, 8)
+    modules = [importlib.import_module(name) for name in names]
+    folders = [Path(str(module.__file__)).parent / "instances" for module in modules]
+    recordings = [
+        json.loads(path.read_text("utf-8")) for folder in folders for path in sorted(folder.glob("*/recordings/*.json"))
+    ]
+    with replaying(recordings) as (policy, judge):
+        loaded = [module.load_environment(judge=judge_at(judge)) for module in modules]
+        return await measured(loaded, policy, rounds, rollouts)
 
-    def watch(phase: str, info: Any) -> None:
-        nonlocal began, longest
-        now = time.perf_counter()
-        if phase == "start":
-            began = now
-        else:
-            longest = max(longest, now - began)
 
-    gc.callbacks.append(watch)
+async def limits(quick: bool) -> Figures:
+    folder = Path(tempfile.mkdtemp())
+    cases = hostile()
+    recordings = [case.make(folder / case.environment) for case in cases]
+    with replaying(recordings, LARGE) as (policy, judge):
+        loaded = [
+            importlib.import_module(name).load_environment(str(folder / name), judge=judge_at(judge))
+            for name in dict.fromkeys(case.environment for case in cases)
+        ]
+        return await measured(loaded, policy, 1, 2 if quick else 16)
+
+
+def judge_at(base_url: str) -> dict[str, Any]:
+    # Beside its key, which is no argument.
+    os.environ["JUDGE_BASE_URL"] = base_url
+    return {"model": "patient", "settings": {"max_in_flight": IN_FLIGHT}}
+
+
+async def measured(loaded: Sequence[Any], policy: str, rounds: int, rollouts: int) -> Figures:
+    # As verifiers' own workers have it.
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(512))
+    rewards: list[float] = []
+    after: list[Figures] = []
+    with watching() as watch, sampled() as samples:
+        began = time.perf_counter()
+        for number in range(rounds):
+            made = await asyncio.gather(*(evaluate(env, policy, rollouts, number) for env in loaded))
+            rewards += [reward for some in made for reward in some]
+            gc.collect()
+            after.append(held())
+            print(f"round {number + 1}: {after[-1]}", file=sys.stderr)
+        seconds = time.perf_counter() - began
+        for env in loaded:
+            await env._teardown()
+    for step in sorted(watch.steps, key=lambda step: -step.ours)[:8]:
+        print(f"{1000 * step.ours:.0f} of {1000 * step.seconds:.0f} ms  {step.seen.most_common(3)}", file=sys.stderr)
+    first, last = after[min(1, len(after) - 1)], after[-1]
+    return done(rewards, seconds, watch) | {
+        "rss_2_mb": first["rss_mb"],
+        "rss_mb": last["rss_mb"],
+        "rss_max_mb": max(samples),
+        **{f"left_{name}": last[name] - first[name] for name in ("descriptors", "threads", "children", "files")},
+    }
+
+
+async def evaluate(env: Any, policy: str, rollouts: int, number: int) -> list[float]:
+    client = vf.ClientConfig(api_key_var="POLICY_KEY", api_base_url=policy)
+    outputs = await env.evaluate(
+        client=client,
+        model="replay",
+        rollouts_per_example=rollouts,
+        state_columns=["judge_result"],
+        save_results=True,
+        results_path=Path(tempfile.gettempdir(), "results", env.env_id, str(number)),
+        on_start=lambda *_: None,
+        on_progress=lambda *_: None,
+        on_log=lambda _: None,
+    )
+    erred = [output["error"] for output in outputs["outputs"] if output.get("error")]
+    if erred:
+        print(f"{env.env_id}: {len(erred)} erred: {erred[0]}", file=sys.stderr)
+    return [output["reward"] for output in outputs["outputs"]]
+
+
+@contextmanager
+def sampled() -> Iterator[list[float]]:
+    """Resident megabytes of this process, each second."""
+    over, samples = threading.Event(), [held()["rss_mb"]]
+
+    def sample() -> None:
+        while not over.wait(1.0):
+            samples.append(held()["rss_mb"])
+
+    thread = threading.Thread(target=sample, daemon=True)
+    thread.start()
     try:
-        asyncio.run(measure(rollouts))
+        yield samples
     finally:
-        gc.callbacks.remove(watch)
-    return 1000 * longest
+        over.set()
+        thread.join()
 
+
+def held() -> Figures:
+    """What this process holds. `files` are those of its temporary folder but for the results."""
+    status = Path("/proc/self/status").read_text("ascii").split()
+    children = Path("/proc/self/task").glob("*/children")
+    kept = [path for path in Path(tempfile.gettempdir()).iterdir() if path.name != "results"]
+    return {
+        "rss_mb": int(status[status.index("VmRSS:") + 1]) / 1024,
+        "descriptors": len(list(Path("/proc/self/fd").iterdir())),
+        "threads": threading.active_count(),
+        "children": sum(len(path.read_text("ascii").split()) for path in children),
+        "files": len(kept),
+    }
+
+
+def done(rewards: Sequence[float], seconds: float, watch: Watch) -> Figures:
+    return {"rollouts": len(rewards), "mean_reward": fmean(rewards), "seconds": seconds, **watch.figures()}
+
+
+RUNS = {"chat": chat, "environments": environments, "hostile": limits}
 
 if __name__ == "__main__":
     main()

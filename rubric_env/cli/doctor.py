@@ -91,7 +91,7 @@ def _release(version: str) -> tuple[int, ...]:
 
 def _programs() -> Iterator[Check]:
     office = shutil.which("soffice") or shutil.which("libreoffice")
-    yield Check("libreoffice", "ok" if office else "missing", office or "pages of decks and documents as pictures")
+    yield Check("libreoffice", "ok" if office else "missing", office or "pages as pictures, formulas calculated")
     yield _sandbox()
 
 

@@ -26,6 +26,11 @@ class Passages:
     text: str | None = None
     _entry: Entry | None = None
 
+    @property
+    def in_vain(self) -> float:
+        """Seconds for which the formulas of a workbook were calculated, and then given up."""
+        return self._entry.meta.get("in_vain", 0.0) if self._entry is not None else 0.0
+
     def units(self) -> Iterator[Unit]:
         """The passages with their addresses; of a text file its lines, whatever the judge is shown of it."""
         if self._entry is not None:

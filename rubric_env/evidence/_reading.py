@@ -17,7 +17,7 @@ class Reading:
 
     `path` is a private copy that nobody changes; its suffix is that of the delivered file, its name is not. Files that
     a reader writes into `folder` are kept with the evidence (`digest.json`, `pages/slide-001.json`). `failed` says that
-    something is lost for a failure of ours.
+    something is lost for a failure of ours. `calculated` is a copy of a workbook with the values of its formulas.
     """
 
     path: Path
@@ -27,6 +27,7 @@ class Reading:
     cut: bool = False
     failed: bool = False
     facts: dict[str, Any] = field(default_factory=dict)
+    calculated: Path | None = None
 
     def note(self, text: str) -> None:
         """Tell the judge something of the file as a whole: "3 sheets, 1 of them hidden"."""

@@ -1,4 +1,4 @@
-"""Office files to PDF through LibreOffice: a profile, a process group and namespaces of its own each time."""
+"""LibreOffice draws office files and calculates workbooks: its profile, processes and namespaces are new each time."""
 
 from __future__ import annotations
 
@@ -32,15 +32,23 @@ _SETTINGS = (
 """No macro runs, and nothing that a file links is fetched (LibreOffice does otherwise): pictures are blocked, style
 sheets and backgrounds of HTML are not, so that whatever is left is sent to a proxy that is not there."""
 
-_PROFILE = (
-    '<oor:items xmlns:oor="http://openoffice.org/2001/registry">'
-    + "".join(
-        f'<item oor:path="/{path}"><prop oor:name="{name}" oor:op="fuse"><value>{value}</value></prop></item>'
-        for path, name, value in _SETTINGS
-    )
-    + "</oor:items>"
-)
+_RECALCULATE = ("org.openoffice.Office.Calc/Formula/Load", "OOXMLRecalcMode", "0")
+"""Always: else the values that a file holds are believed, also a 0 that stands for a value not known."""
 
+
+def _profile(*settings: tuple[str, str, str]) -> str:
+    items = "".join(
+        f'<item oor:path="/{path}"><prop oor:name="{name}" oor:op="fuse"><value>{value}</value></prop></item>'
+        for path, name, value in settings
+    )
+    return f'<oor:items xmlns:oor="http://openoffice.org/2001/registry">{items}</oor:items>'
+
+
+_PROFILE = _profile(*_SETTINGS)
+_CALCULATING = _profile(*_SETTINGS, _RECALCULATE)
+
+_MAGIC = {"pdf": b"%PDF-", "xlsx": b"PK\x03\x04"}
+_WORKBOOK = "xlsx:Calc MS Excel 2007 XML"
 _HIDDEN_TOO = 'pdf:impress_pdf_Export:{"ExportHiddenSlides":{"type":"boolean","value":"true"}}'
 
 _WEB = frozenset({".html", ".htm", ".xhtml"})
@@ -114,26 +122,35 @@ def to_pdf(path: Path, target: Path, seconds: float, *, slides: bool = False) ->
     `slides`: it is a deck, whose hidden slides become pages too, so that pages are slides. Raises NotRendered. Nothing
     of it goes on when this returns, however it does.
     """
+    return _in_turn(path, target, seconds, _HIDDEN_TOO if slides else "pdf", _PROFILE)
+
+
+def calculate(path: Path, target: Path, seconds: float) -> float:
+    """Write the workbook at `path` to the xlsx file `target` with the values of all its formulas; as `to_pdf`."""
+    return _in_turn(path, target, seconds, _WORKBOOK, _CALCULATING)
+
+
+def _in_turn(path: Path, target: Path, seconds: float, form: str, profile: str) -> float:
     program = soffice()
     if program is None:
         raise NotRendered("LibreOffice is not installed", ours=True)
     with _turns:
         start = time.monotonic()
-        code = _convert(program, path, target, seconds, slides)
+        code = _convert(program, path, target, seconds, form, profile)
         took = time.monotonic() - start
         if code is None:
             return took
         if _works(program, _family(path.suffix)):
             raise NotRendered(f"LibreOffice cannot open it (exit code {code})", ours=False)
-        raise NotRendered(f"LibreOffice draws nothing on this machine (exit code {code})", ours=True)
+        raise NotRendered(f"LibreOffice does not work on this machine (exit code {code})", ours=True)
 
 
-def _convert(program: str, path: Path, target: Path, seconds: float, slides: bool) -> int | None:
-    """None when there is a PDF now, else the exit code: it ends with 0 for files that it could not open, too."""
-    with tempfile.TemporaryDirectory(prefix="rubric-env-office-") as made:
-        work = Path(made)
+def _convert(program: str, path: Path, target: Path, seconds: float, form: str, profile: str) -> int | None:
+    """None when `target` is there now, else the exit code: it ends with 0 for files that it could not open, too."""
+    with tempfile.TemporaryDirectory(prefix="rubric-env-office-") as folder:
+        work = Path(folder)
         (work / "profile" / "user").mkdir(parents=True)
-        (work / "profile" / "user" / "registrymodifications.xcu").write_text(_PROFILE, "utf-8")
+        (work / "profile" / "user" / "registrymodifications.xcu").write_text(profile, "utf-8")
         source = work / f"file{path.suffix}"
         shutil.copyfile(path, source)
         command = [
@@ -142,12 +159,14 @@ def _convert(program: str, path: Path, target: Path, seconds: float, slides: boo
             *(program, "--headless", "--norestore", "--nolockcheck", "--nodefault"),
             f"-env:UserInstallation=file://{work / 'profile'}",
             *(("--writer",) if path.suffix in _WEB else ()),
-            *("--convert-to", _HIDDEN_TOO if slides else "pdf", "--outdir", str(work / "out"), str(source)),
+            *("--convert-to", form, "--outdir", str(work / "out"), str(source)),
         ]
         code = _run(command, work, seconds)
-        if not _is_pdf(work / "out" / "file.pdf"):
+        suffix = form.partition(":")[0]
+        made = work / "out" / f"file.{suffix}"
+        if not _begins(made, _MAGIC[suffix]):
             return code
-        shutil.move(work / "out" / "file.pdf", target)
+        shutil.move(made, target)
         return None
 
 
@@ -165,16 +184,16 @@ def _works(program: str, family: str) -> bool:
         sample = Path(made) / f"sample{_SAMPLES[family][0]}"
         sample.write_text(_SAMPLE.format(_ODF, family, _SAMPLES[family][1]), "utf-8")
         try:
-            return _convert(program, sample, Path(made) / "sample.pdf", SAMPLE_SECONDS, slides=False) is None
+            return _convert(program, sample, Path(made) / "sample.pdf", SAMPLE_SECONDS, "pdf", _PROFILE) is None
         except NotRendered:
             return False
 
 
-def _is_pdf(path: Path) -> bool:
+def _begins(path: Path, magic: bytes) -> bool:
     if not path.is_file():
         return False
     with path.open("rb") as opened:
-        return opened.read(5) == b"%PDF-"
+        return opened.read(len(magic)) == magic
 
 
 def environment(home: str = os.devnull) -> dict[str, str]:

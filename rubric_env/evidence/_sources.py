@@ -128,6 +128,7 @@ def _stored(file: DeliveredFile, store: EvidenceStore, allowance: Allowance) -> 
         return Source(file.name, file.size, 0, lambda _: gap)
     meta = entry.meta
     allowance.spent(meta["seconds"], honest=meta["status"] != "unreadable")
+    allowance.spent(meta.get("in_vain", 0.0), honest=False)
     if meta["status"] == "text":
         return _direct(file, next(kind for kind in registry() if kind.name == meta["kind"]), meta["note"])
     if meta["status"] not in ("read", "empty"):

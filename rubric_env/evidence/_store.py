@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,10 @@ from weakref import WeakValueDictionary, finalize
 
 from rubric_env.evidence._extract import Unit
 from rubric_env.evidence._fonts import missing_fonts
-from rubric_env.evidence._soffice import NotRendered, to_pdf
+from rubric_env.evidence._soffice import NotRendered, calculate, to_pdf
 from rubric_env.evidence._worker import CPU_SECONDS, Draw, Job
 from rubric_env.evidence._workers import WorkerDied, workers
+from rubric_env.evidence.kinds.sheets import NOT_CALCULATED
 from rubric_env.submission import open_regular
 
 LARGEST = 256 * 2**20
@@ -35,6 +36,11 @@ PAGES = 100
 
 LEAST_SECONDS = 45
 """Below this only the structure of a file is used (SPEC 8)."""
+
+CALCULATING = 60
+"""Seconds of LibreOffice for the formulas of one workbook; an ordinary one needs two (measured)."""
+
+_CALCULATED = "calculated.xlsx"
 
 DECKS = frozenset({"pptx", "ppt", "odp"})
 
@@ -57,7 +63,10 @@ class Entry:
 
     @cached_property
     def meta(self) -> dict[str, Any]:
-        """`kind`, `status`, `note`, `notes`, `errors`, `cut`, `units` (count), `facts`; `ours` where we failed."""
+        """`kind`, `status`, `note`, `notes`, `errors`, `cut`, `units` (count), `facts`; `ours` where we failed.
+
+        `seconds` is what reading it took, `in_vain` what calculating took that was given up.
+        """
         meta: dict[str, Any] = json.loads((self.folder / "meta.json").read_text("utf-8"))
         return meta
 
@@ -178,7 +187,7 @@ class EvidenceStore:
         folder, stem = ("slides", "slide") if slides else ("pictures", "page")
         if seconds < LEAST_SECONDS:
             return {"drawn": [], "note": f"not drawn: less than {LEAST_SECONDS} s were left for it", "ours": True}
-        original = next(entry.folder.glob("file*"))
+        original = next(entry.folder.glob(_CALCULATED), None) or next(entry.folder.glob("file*"))
         used = 0.0
         try:
             pdf = original if kind == "pdf" else entry.folder / "drawing.pdf"
@@ -217,15 +226,40 @@ class EvidenceStore:
     def _extract(self, job: Job, folder: Path) -> None:
         try:
             meta = workers().do(job)
+            if meta["facts"].get("uncalculated"):
+                meta = self._calculated(job, folder, meta)
         except WorkerDied as died:
             meta = {"kind": job.suffix.lstrip(".") or "unknown", "status": "unreadable", "note": str(died)}
             meta |= {"notes": [], "errors": [], "cut": False, "units": 0, "facts": {}, "ours": died.ours}
             meta["seconds"] = float(job.cpu_seconds)
         (folder / "meta.json").write_text(json.dumps(meta, ensure_ascii=False), "utf-8")
 
+    def _calculated(self, job: Job, folder: Path, meta: dict[str, Any]) -> dict[str, Any]:
+        """Read a workbook again, with the values of formulas that it does not hold: as whoever opens it sees them."""
+        copy = folder / _CALCULATED
+        try:
+            used = calculate(Path(job.path), copy, CALCULATING)
+            again = workers().do(replace(job, calculated=str(copy)))
+        except NotRendered as error:
+            return _not_calculated(meta, str(error), error.ours, error.seconds)
+        except OSError as error:
+            return _not_calculated(meta, (error.strerror or str(error)).lower(), True, 0.0)
+        except WorkerDied as died:
+            copy.unlink()
+            return _not_calculated(workers().do(job), f"its values are too much: {died}", died.ours, job.cpu_seconds)
+        if again["facts"].get("uncalculated"):
+            # Not to be drawn: what it shows in their place is wrong.
+            copy.unlink()
+        return {**again, "seconds": again["seconds"] + meta["seconds"] + used}
+
     def _turn(self, key: str) -> threading.Lock:
         with self._lock:
             return self._locks.setdefault(key, threading.Lock())
+
+
+def _not_calculated(meta: dict[str, Any], why: str, ours: bool, seconds: float) -> dict[str, Any]:
+    notes = [*meta["notes"], f"{NOT_CALCULATED}: {why}"]
+    return {**meta, "notes": notes, "ours": meta["ours"] or ours, "in_vain": seconds}
 
 
 @cache

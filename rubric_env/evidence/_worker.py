@@ -54,12 +54,16 @@ UNITS = 64 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Read the file at `path`, delivered under a name that ended in `suffix`, into `folder`."""
+    """Read the file at `path`, delivered under a name that ended in `suffix`, into `folder`.
+
+    `calculated` is a copy of a workbook with the values of its formulas, where there is one.
+    """
 
     path: str
     suffix: str
     folder: str
     cpu_seconds: int = CPU_SECONDS
+    calculated: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,7 @@ def read(job: Job) -> dict[str, Any]:
     from rubric_env.evidence.kinds import NotRead, identify
 
     started = time.process_time()
-    reading = Reading(Path(job.path), Path(job.folder))
+    reading = Reading(Path(job.path), Path(job.folder), calculated=Path(job.calculated) if job.calculated else None)
     kind_name = "unknown"
     count = 0
     try:

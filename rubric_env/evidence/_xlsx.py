@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from lxml.etree import _Element as Element
 
     from rubric_env.evidence._reading import Reading
+    from rubric_env.evidence._xlsx_values import Values
 
 ROWS = 200_000
 """Of one workbook that are read."""
@@ -28,6 +29,8 @@ SHARED = 2_000_000
 
 XDR = "{http://schemas.openxmlformats.org/drawingml/2006/spreadsheetDrawing}"
 _CELL = re.compile(r"([A-Z]{1,3})(\d{1,7})")
+_CHANGES = re.compile(r"\b(?:RAND(?:BETWEEN|ARRAY)?|NOW|CELL|INFO)\(", re.IGNORECASE)
+"""Functions whose results differ with the moment or the machine: two judges would be shown different numbers."""
 
 
 @dataclass(slots=True)
@@ -39,6 +42,7 @@ class _Sheet:
     state: str
     rows: int = 0
     formulas: int = 0
+    calculated: int = 0
     uncalculated: int = 0
     hidden_rows: int = 0
     merged: list[str] = field(default_factory=list)
@@ -48,16 +52,20 @@ class _Sheet:
 
 
 class Workbook:
-    """Reads one package."""
+    """Reads one package. `values` are those of formulas whose values it does not hold."""
 
-    def __init__(self, package: Package, reading: Reading) -> None:
+    def __init__(self, package: Package, reading: Reading, values: Values | None = None) -> None:
         self._package = package
         self._reading = reading
+        self._values = values
         main = package.main("xl/workbook.xml")
         root = package.xml(main)
         links = package.relationships(main)
         properties = root.find(f"{S}workbookPr")
         self._epoch_1904 = properties is not None and properties.get("date1904") in ("1", "true")
+        calculation = root.find(f"{S}calcPr")
+        # Such a file says itself that its values are not valid yet; some programs then write 0 for each.
+        self._stale = calculation is not None and calculation.get("fullCalcOnLoad") in ("1", "true")
         self.sheets = [_sheet(entry, links) for entry in root.iter(f"{S}sheet")]
         if not self.sheets:
             raise Unreadable("it has no sheets")
@@ -86,6 +94,11 @@ class Workbook:
             facts = [f"{sheet.rows:,} rows"]
             facts += [sheet.state] if sheet.state != "visible" else []
             facts += [f"{sheet.formulas:,} formulas"] if sheet.formulas else []
+            facts += (
+                [f"{sheet.calculated:,} of them without a value in the file, calculated here"]
+                if sheet.calculated
+                else []
+            )
             facts += [f"{sheet.uncalculated:,} of them without a value"] if sheet.uncalculated else []
             facts += [f"{sheet.hidden_rows:,} hidden rows"] if sheet.hidden_rows else []
             facts += [f"hidden columns {', '.join(sheet.hidden_columns[:5])}"] if sheet.hidden_columns else []
@@ -100,6 +113,7 @@ class Workbook:
             "sheets": [sheet.name for sheet in self.sheets],
             "rows": sum(sheet.rows for sheet in self.sheets),
             "formulas": sum(sheet.formulas for sheet in self.sheets),
+            "uncalculated": sum(sheet.uncalculated for sheet in self.sheets),
         }
 
     def _rows(self, sheet: _Sheet) -> Iterator[Unit]:
@@ -140,19 +154,24 @@ class Workbook:
         for cell in row.iter(f"{S}c"):
             place = _CELL.fullmatch((cell.get("r") or "").upper())
             column = _number(place[1]) if place else column + 1
-            yield column_letters(column), self._cell(cell, sheet)
+            letters = column_letters(column)
+            yield letters, self._cell(cell, f"{letters}{number}", sheet)
 
-    def _cell(self, cell: Element, sheet: _Sheet) -> str:
-        formula, stored = cell.find(f"{S}f"), cell.findtext(f"{S}v")
-        value = self._value(cell, stored)
+    def _cell(self, cell: Element, place: str, sheet: _Sheet) -> str:
+        formula, kind, stored = cell.find(f"{S}f"), cell.get("t") or "n", cell.findtext(f"{S}v")
         if formula is None:
-            return value
+            return self._value(cell, kind, stored)
         sheet.formulas += 1
         words = f"={' '.join(self._formula(formula, cell, sheet).split())}"
-        if not stored and cell.get("t") != "str":
-            sheet.uncalculated += 1
-            return f"({words}, not calculated)"
-        return f"{value} ({words})"
+        if (stored or kind == "str") and not (self._stale and stored == "0"):
+            return f"{self._value(cell, kind, stored)} ({words})"
+        if _CHANGES.search(words):
+            return f"({words}, another value whenever the file is opened)"
+        if self._values and (value := self._values.get(sheet.name, place)):
+            sheet.calculated += 1
+            return f"{self._value(cell, *value)} ({words})"
+        sheet.uncalculated += 1
+        return f"({words}, not calculated)"
 
     def _formula(self, formula: Element, cell: Element, sheet: _Sheet) -> str:
         """Its text; one that is shared with other cells stands in the first of them."""
@@ -168,8 +187,7 @@ class Workbook:
         shared, origin = sheet.shared[identity]
         return str(Translator(f"={shared}", origin).translate_formula(place))[1:]
 
-    def _value(self, cell: Element, stored: str | None) -> str:
-        kind = cell.get("t") or "n"
+    def _value(self, cell: Element, kind: str, stored: str | None) -> str:
         if kind == "inlineStr":
             return _text(cell)
         if stored is None:

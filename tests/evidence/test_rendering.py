@@ -275,7 +275,7 @@ def test_a_libreoffice_that_does_not_work_is_not_the_failure_of_the_policy(
 ) -> None:
     drawing = store.pictures(entry_of(store, tmp_path, "fine.docx", drawable.document("Nothing wrong.")), 170)
     assert (drawing.pictures, drawing.ours) == ([], True)
-    assert drawing.note.startswith("not drawn: LibreOffice draws nothing on this machine (exit code ")
+    assert drawing.note.startswith("not drawn: LibreOffice does not work on this machine (exit code ")
 
 
 def test_files_of_this_machine_are_not_seen_in_a_drawing_that_names_them(tmp_path: Path) -> None:

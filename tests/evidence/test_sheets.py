@@ -11,6 +11,7 @@ import xlsxwriter
 from openpyxl.comments import Comment
 from openpyxl.styles.numbers import BUILTIN_FORMATS
 
+from rubric_env.evidence import _soffice
 from rubric_env.evidence._number_format import shown as formatted
 from tests.evidence.office import changed, encrypted, saved, strict
 
@@ -73,7 +74,10 @@ def test_section_8_hidden_sheets_rows_and_columns_are_read_and_marked(extract_of
     assert "'Deep' (1 rows, very hidden)" in extract.note
 
 
-def test_section_8_formulas_without_a_value_say_so_and_shared_ones_are_written_out(extract_of) -> None:
+def test_section_8_formulas_without_a_value_say_so_and_shared_ones_are_written_out(
+    extract_of, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_soffice, "soffice", lambda: None)
     book = openpyxl.Workbook()
     book.active["A1"], book.active["A2"] = 2, "=A1*2"
     data = changed(
@@ -92,7 +96,9 @@ def test_section_8_formulas_without_a_value_say_so_and_shared_ones_are_written_o
         "[Sheet!A3] A: 6 (=A2+$A$1)",
         "[Sheet!A4] A: 8 (=A3+$A$1)",
     ]
-    assert "3 formulas, 1 of them without a value" in extract.note
+    assert "3 formulas, 1 of them without a value)" in extract.note
+    assert extract.note.endswith("the formulas without a value were not calculated: LibreOffice is not installed")
+    assert extract.ours
 
 
 def test_section_8_comments_links_charts_tables_and_names(pack_of) -> None:

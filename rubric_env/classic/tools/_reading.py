@@ -13,7 +13,7 @@ PAGE = 20_000
 """Characters that a tool tells at once."""
 
 UNREADABLE_SECONDS = 120
-"""Of one rollout, for files that cannot be read: a file that takes long and then does not open is made to."""
+"""Of one rollout, for files that cannot be read or calculated: one that takes long and comes to nothing is made to."""
 
 NOTES = 2_000
 """Characters that are said about a file."""
@@ -31,7 +31,9 @@ def passages(workspace: Workspace, file: Path) -> Passages:
     began = time.monotonic()
     try:
         with workspace.refusing(name):
-            return read_passages(file)
+            read = read_passages(file)
+        workspace.clock.unreadable += min(read.in_vain, time.monotonic() - began)
+        return read
     except Unreadable as error:
         workspace.clock.unreadable += time.monotonic() - began
         raise ToolRefusal(f"{name}: cannot be read: {error}") from None

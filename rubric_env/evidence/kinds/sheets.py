@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rubric_env.evidence._extract import Kind, Unit, Unreadable
 from rubric_env.evidence._reading import Reading
+
+if TYPE_CHECKING:
+    from rubric_env.evidence._xlsx_values import Values
+
+NOT_CALCULATED = "the formulas without a value were not calculated"
 
 ROWS = 200_000
 
@@ -18,11 +25,31 @@ def units(reading: Reading) -> Iterator[Unit]:
 
     package = Package(reading)
     yield from package.properties()
-    workbook = Workbook(package, reading)
+    values = _calculated(reading, reading.calculated) if reading.calculated else None
+    workbook = Workbook(package, reading, values)
     yield from workbook.units()
     yield from package.embedded(reading)
     reading.note(workbook.note())
     reading.facts |= workbook.facts()
+
+
+def _calculated(reading: Reading, path: Path) -> Values | None:
+    from rubric_env.evidence._ooxml import Package
+    from rubric_env.evidence._xlsx import Workbook
+    from rubric_env.evidence._xlsx_values import Values
+
+    copy = Reading(path, reading.folder)
+    try:
+        package = Package(copy)
+        found = Values(package, [(sheet.name, sheet.part) for sheet in Workbook(package, copy).sheets])
+        why = found.unusable
+    except Exception as error:
+        # The copy is ours; whatever is wrong with it, the file itself is read.
+        found, why = None, f"the copy cannot be read ({type(error).__name__})"
+    if why:
+        reading.note(f"{NOT_CALCULATED}: {why}")
+        reading.failed = True
+    return found
 
 
 def values(reading: Reading) -> Iterator[Unit]:

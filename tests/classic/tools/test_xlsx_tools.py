@@ -19,6 +19,7 @@ from openpyxl.worksheet.table import Table
 
 from rubric_env.classic.tools import Workspace
 from rubric_env.classic.tools._xlsx import edit_xlsx, make_xlsx
+from rubric_env.evidence import _soffice
 from tests.classic.tools.office import pages, read, refusal
 from tests.evidence.office import changed, saved
 
@@ -94,11 +95,11 @@ async def test_a_sheet_looks_made_by_a_professional(workspace: Workspace) -> Non
 
 async def test_a_judge_reads_it_and_libreoffice_draws_and_calculates_it(workspace: Workspace) -> None:
     path = await made(workspace)
+    assert pages(path) >= 2
     units = read(path)
-    assert units["Sales 2025!A2:E2"] == "A: Jan | B: 100.00 | C: 80.50 | D: (=B2+C2, not calculated) | E: 2025-01-31"
+    assert units["Sales 2025!A2:E2"] == "A: Jan | B: 100.00 | C: 80.50 | D: 180.50 (=B2+C2) | E: 2025-01-31"
     assert units["Notes!A1"] == "A: =not a formula"
     assert units["Sales 2025!drawing 1"].startswith("chart (bar): column")
-    assert pages(path) >= 2
 
 
 async def test_equal_arguments_make_equal_bytes(workspace: Workspace) -> None:
@@ -207,7 +208,10 @@ def book(workspace: Workspace) -> Path:
     return path
 
 
-async def test_a_cell_at_the_address_that_is_read_is_the_one_that_changes(workspace: Workspace, book: Path) -> None:
+async def test_a_cell_at_the_address_that_is_read_is_the_one_that_changes(
+    workspace: Workspace, book: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_soffice, "soffice", lambda: None)  # else whatever is calculated from it changes too
     before = read(book)
     after = await edited(workspace, {"action": "replace", "at": "Data!B3", "values": [[9, "=B3+1"]]})
     assert (after["Data"]["B3"].value, after["Data"]["C3"].value) == (9, "=B3+1")
