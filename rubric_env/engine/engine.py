@@ -6,9 +6,11 @@ import asyncio
 import hashlib
 import json
 import logging
+import os
 import secrets
 import warnings
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -42,6 +44,9 @@ if TYPE_CHECKING:
 
 NOT_YET = ("aux_files", "skip")
 """Settings without effect so far: who sets one is told, rather than judged (and billed) otherwise than asked for."""
+
+READERS = 128
+"""Submissions of which files are read, or wait to be, at a time."""
 
 logger = logging.getLogger(__name__)
 
@@ -224,12 +229,12 @@ class JudgeEngine:
             self._event_file.close()
 
     async def _prepared(self, case: Case) -> Material:
-        work = partial(asyncio.to_thread, self._material, case, self.settings.evidence_tokens)
+        work = partial(self._material, case, self.settings.evidence_tokens)
         if case.submission.files:
-            return await work()
+            return await asyncio.get_running_loop().run_in_executor(_readers(), work)
         # Nothing to read, only Python's own work: each thread more makes the loop wait longer for the interpreter.
         async with self._one_chat.here():
-            return await work()
+            return await asyncio.to_thread(work)
 
     def _material(self, case: Case, budget: int) -> Material:
         """Everything that takes longer the more was delivered; runs in a thread."""
@@ -271,6 +276,13 @@ class JudgeEngine:
             key.update(_canonical([judge_row(row), row.raw]))
             keys[row.id] = key.hexdigest()
         return Reuse(scope, keys)
+
+
+@lru_cache
+def _readers() -> ThreadPoolExecutor:
+    """Of this process. Threads that wait for a worker process to read a file keep no other work from being done."""
+    os.register_at_fork(after_in_child=_readers.cache_clear)
+    return ThreadPoolExecutor(READERS, thread_name_prefix="rubric-env-evidence")
 
 
 @lru_cache

@@ -221,15 +221,15 @@ def _limit_cpu(seconds: int) -> None:
 
 
 def serve(handlers: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]]) -> None:
-    """Do the jobs that come on stdin until it ends: each names its handler, and says how much CPU time it may take."""
+    """Do the jobs that come on stdin until it ends: each names its handler and the CPU seconds that it may take now."""
     results = os.fdopen(os.dup(1), "w", encoding="utf-8")
     silence = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silence, 1)
     os.dup2(silence, 2)
     _limit()
     for line in sys.stdin:
-        work, fields = json.loads(line)
-        _limit_cpu(fields["cpu_seconds"])
+        work, cpu_seconds, fields = json.loads(line)
+        _limit_cpu(cpu_seconds)
         results.write(json.dumps(handlers[work](fields)) + "\n")
         results.flush()
 

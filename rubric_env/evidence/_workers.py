@@ -5,22 +5,26 @@ from __future__ import annotations
 import atexit
 import json
 import os
-import queue
 import select
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections import deque
 from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
 from typing import Any, ClassVar, Protocol
 
+from rubric_env.evidence._turns import Turns, processes
 from rubric_env.evidence._worker import MEMORY
 
 STALLED = 4
 """Times its CPU seconds after which a worker is given up that did not use them up: the machine is too busy."""
+
+FIRST_TRY = 10
+"""CPU seconds after which a job makes room for those that wait: a deck of 300 slides needs six (measured)."""
 
 JOBS = 100
 """Files after which a worker is replaced, so that what libraries leak ends with it."""
@@ -31,11 +35,15 @@ RESULT = 8 * 2**20
 
 
 class WorkerDied(Exception):
-    """The file cost its worker. `ours`: the machine was too slow; else the file itself asks for too much."""
+    """The file cost its worker. `ours`: the machine was too slow; else the file itself asks for too much.
 
-    def __init__(self, reason: str, *, ours: bool = False) -> None:
+    `late`: with more time it might have been done.
+    """
+
+    def __init__(self, reason: str, *, ours: bool = False, late: bool = False) -> None:
         super().__init__(reason)
         self.ours = ours
+        self.late = late
 
 
 class Work(Protocol):
@@ -50,44 +58,55 @@ class Work(Protocol):
 class Workers:
     """At most `size` files are parsed at a time; callers are threads, and wait for their turn.
 
-    `module` is what the processes run, with `_worker.serve`.
+    `module` is what the processes run, with `_worker.serve`. A job that needs more than `first_try` CPU seconds starts
+    again from the beginning, when nobody waits who has not had as much.
     """
 
-    def __init__(self, size: int, module: str = "rubric_env.evidence._worker") -> None:
+    def __init__(self, size: int, module: str = "rubric_env.evidence._worker", *, first_try: int = FIRST_TRY) -> None:
         self._module = module
-        self._free: queue.SimpleQueue[_Worker | None] = queue.SimpleQueue()
-        for _ in range(size):
-            self._free.put(None)
+        self._first_try = first_try
+        self._turns = Turns(size)
+        self._idle: deque[_Worker] = deque()
 
     def do(self, job: Work) -> dict[str, Any]:
         """The worker's result. Raises WorkerDied when the file took its worker with it."""
-        worker = self._free.get()
-        try:
-            if worker is None or not worker.alive:
-                worker = _Worker(self._module)
-            return worker.do(job)
-        finally:
-            if worker is not None and (not worker.alive or worker.jobs >= JOBS):
+        if job.cpu_seconds > self._first_try:
+            try:
+                return self._do(job, self._first_try, long=False)
+            except WorkerDied as died:
+                if not died.late:
+                    raise
+        return self._do(job, job.cpu_seconds, long=job.cpu_seconds > self._first_try)
+
+    def _do(self, job: Work, cpu_seconds: int, *, long: bool) -> dict[str, Any]:
+        with self._turns.turn(long=long):
+            worker = self._worker()
+            try:
+                return worker.do(job, cpu_seconds)
+            finally:
+                if worker.alive and worker.jobs < JOBS:
+                    self._idle.append(worker)
+                else:
+                    worker.stop()
+
+    def _worker(self) -> _Worker:
+        with suppress(IndexError):
+            while not (worker := self._idle.pop()).alive:
                 worker.stop()
-                worker = None
-            self._free.put(worker)
+            return worker
+        return _Worker(self._module)
 
     def stop(self) -> None:
         """End the workers that are idle. New ones are started when they are needed."""
-        workers = []
-        with suppress(queue.Empty):
+        with suppress(IndexError):
             while True:
-                workers.append(self._free.get_nowait())
-        for worker in workers:
-            if worker is not None:
-                worker.stop()
-            self._free.put(None)
+                self._idle.pop().stop()
 
 
 @cache
 def workers() -> Workers:
     """Those of this process."""
-    shared = Workers(min(2, os.cpu_count() or 1))
+    shared = Workers(processes())
     atexit.register(shared.stop)
     os.register_at_fork(after_in_child=workers.cache_clear)
     return shared
@@ -111,18 +130,18 @@ class _Worker:
     def alive(self) -> bool:
         return self._process.poll() is None
 
-    def do(self, job: Work) -> dict[str, Any]:
+    def do(self, job: Work, cpu_seconds: int) -> dict[str, Any]:
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None and stdout is not None
         self.jobs += 1
         try:
-            stdin.write(json.dumps([type(job).__name__, asdict(job)]).encode() + b"\n")
+            stdin.write(json.dumps([type(job).__name__, cpu_seconds, asdict(job)]).encode() + b"\n")
             stdin.flush()
-            line = self._line(stdout.fileno(), STALLED * job.cpu_seconds)
+            line = self._line(stdout.fileno(), STALLED * cpu_seconds)
         except BrokenPipeError:
             line = b""
         if not line:
-            raise self._died(job.cpu_seconds)
+            raise self._died(cpu_seconds)
         result: dict[str, Any] = json.loads(line)
         return result
 
@@ -133,7 +152,7 @@ class _Worker:
             ready, _, _ = select.select([descriptor], [], [], max(0.0, end - time.monotonic()))
             if not ready:
                 self.stop()
-                raise WorkerDied(f"it was not read within {seconds:g} s on this machine", ours=True)
+                raise WorkerDied(f"it was not read within {seconds:g} s on this machine", ours=True, late=True)
             chunk = os.read(descriptor, 2**16)
             if not chunk:
                 return b""
@@ -147,7 +166,7 @@ class _Worker:
         code = self._process.wait()
         self.stop()
         if code == -signal.SIGXCPU:
-            return WorkerDied(f"reading it takes more than {cpu_seconds} s of CPU time")
+            return WorkerDied(f"reading it takes more than {cpu_seconds} s of CPU time", late=True)
         if code == -signal.SIGKILL:
             return WorkerDied("its reader was killed from outside", ours=True)
         return WorkerDied(f"it crashes its reader, which may use {MEMORY // 2**20:,} MB (exit code {code})")

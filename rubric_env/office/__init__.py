@@ -1,10 +1,9 @@
 """Word, Excel and PowerPoint files made and edited from plain arguments, in worker processes with limits."""
 
 from rubric_env.office._arguments import DocxEdit, PptxEdit, Sheet, Slide, XlsxEdit
-from rubric_env.office._run import AT_A_TIME, Made, OfficeError, perform
+from rubric_env.office._run import Made, OfficeError, perform
 
 __all__ = [
-    "AT_A_TIME",
     "DocxEdit",
     "Made",
     "OfficeError",

@@ -11,12 +11,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rubric_env.evidence._turns import processes
 from rubric_env.evidence._workers import WorkerDied, Workers
 
 CPU_SECONDS = 20
 """For one task; one of a hundred slides needs a tenth."""
-
-AT_A_TIME = min(2, os.cpu_count() or 1)
 
 
 class OfficeError(Exception):
@@ -72,7 +71,7 @@ def perform(tool: str, arguments: dict[str, Any], root: Path, name: str, source:
 @cache
 def workers() -> Workers:
     """Those of this process."""
-    shared = Workers(AT_A_TIME, "rubric_env.office._worker")
+    shared = Workers(processes(), "rubric_env.office._worker")
     atexit.register(shared.stop)
     os.register_at_fork(after_in_child=workers.cache_clear)
     return shared

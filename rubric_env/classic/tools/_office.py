@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from rubric_env.classic.tools._workspace import ToolRefusal, Workspace
-from rubric_env.office import AT_A_TIME, OfficeError, perform
+from rubric_env.office import OfficeError, perform
 from rubric_env.submission import open_regular
 
 LARGEST = 64 * 2**20
@@ -25,6 +25,9 @@ ITEMS = 500
 
 CHARACTERS = 4_000_000
 """Of all arguments together."""
+
+WAITING = 16
+"""Calls that wait for a worker of their own accord, each with its file in memory; the rest wait for them."""
 
 WRONG = 10
 """Problems of arguments that are named."""
@@ -118,11 +121,11 @@ async def _do(
         workspace.write(target, made.data)
         return f"{'changed' if source == target else 'wrote'} {name} ({len(made.data):,} bytes): {made.said}"
 
-    # Threads of its own: calls that wait for a worker do not keep others from reading files.
+    # Threads of its own, more than workers: calls that wait for one keep nobody else from reading files.
     return await asyncio.get_running_loop().run_in_executor(_threads(), work)
 
 
 @cache
 def _threads() -> ThreadPoolExecutor:
     os.register_at_fork(after_in_child=_threads.cache_clear)
-    return ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="rubric-env-office")
+    return ThreadPoolExecutor(WAITING, thread_name_prefix="rubric-env-office")
