@@ -13,6 +13,7 @@ from rubric_env.evidence._drawings import chart
 from rubric_env.evidence._extract import Unit, Unreadable
 from rubric_env.evidence._number_format import BUILT_IN, shown
 from rubric_env.evidence._ooxml import A, C, Package, R, Relationship, S, descendants
+from rubric_env.evidence._xlsx_places import Area, area_of, column_letters, column_number
 from rubric_env.evidence._xml import no_xml, parser
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class _Sheet:
     hidden_columns: list[str] = field(default_factory=list)
     links: dict[str, str] = field(default_factory=dict)
     shared: dict[str, tuple[str, str]] = field(default_factory=dict)
+    arrays: list[Area] = field(default_factory=list)
 
 
 class Workbook:
@@ -153,15 +155,21 @@ class Workbook:
         column = 0
         for cell in row.iter(f"{S}c"):
             place = _CELL.fullmatch((cell.get("r") or "").upper())
-            column = _number(place[1]) if place else column + 1
+            column = column_number(place[1]) if place else column + 1
             letters = column_letters(column)
             yield letters, self._cell(cell, f"{letters}{number}", sheet)
 
     def _cell(self, cell: Element, place: str, sheet: _Sheet) -> str:
         formula, kind, stored = cell.find(f"{S}f"), cell.get("t") or "n", cell.findtext(f"{S}v")
         if formula is None:
-            return self._value(cell, kind, stored)
+            here = area_of(place, sheet.name) if self._stale and stored == "0" and sheet.arrays else None
+            if not here or not any(here.meets(filled) for filled in sheet.arrays):
+                return self._value(cell, kind, stored)
+            found = self._values and self._values.get(sheet.name, place)
+            return self._value(cell, *found) if found else "(of an array formula, not calculated)"
         sheet.formulas += 1
+        if formula.get("t") == "array" and (filled := area_of(formula.get("ref") or "", sheet.name)):
+            sheet.arrays.append(filled)
         words = f"={' '.join(self._formula(formula, cell, sheet).split())}"
         if (stored or kind == "str") and not (self._stale and stored == "0"):
             return f"{self._value(cell, kind, stored)} ({words})"
@@ -317,19 +325,3 @@ def _index(text: str | None, otherwise: int) -> int:
 def _at(values: list[str], index: str | None, otherwise: str) -> str:
     place = _index(index, -1)
     return values[place] if 0 <= place < len(values) else otherwise
-
-
-def _number(letters: str) -> int:
-    total = 0
-    for letter in letters:
-        total = 26 * total + ord(letter) - 64
-    return total
-
-
-def column_letters(number: int) -> str:
-    """The name of a column: 1 is A, 27 is AA."""
-    letters = ""
-    while number > 0:
-        number, rest = divmod(number - 1, 26)
-        letters = chr(65 + rest) + letters
-    return letters

@@ -16,7 +16,7 @@ from rubric_env.evidence import EvidenceStore, Passages, _soffice, _store, read_
 from rubric_env.evidence._soffice import NotRendered
 from tests.evidence.office import changed, saved
 
-WHY = "the formulas without a value were not calculated: "
+WHY = "not all formulas without a value were calculated: "
 
 
 @pytest.fixture(autouse=True)
@@ -124,14 +124,40 @@ def test_values_that_the_file_holds_are_believed_and_nothing_is_calculated(
     assert cells(passages_of(book(), "plain.xlsx"))["Sheet!A1"] == "A: 100.5"
 
 
-def test_where_a_function_is_not_known_here_nothing_is_said_to_be_calculated(passages_of: Any) -> None:
+def test_what_depends_on_a_function_that_is_not_known_here_is_not_calculated(passages_of: Any) -> None:
     passages = passages_of(
-        book("=SUM(A1:A3)", "=_xlfn.XLOOKUP(200,A1:A3,A1:A3)", '=IFERROR(B11,"none")', "=_xlfn._xlws.SORT(A1:A3)")
+        book(
+            "=SUM(A1:A3)",
+            "=_xlfn.XLOOKUP(200,A1:A3,A1:A3)",
+            '=IFERROR(B11,"none")',
+            "=COUNT(B12:B20)",
+            "=_xlfn._xlws.SORT(A1:A3)",
+            "=B10*2",
+            "=SUM(B:B)",
+            '=INDIRECT("A1")',
+            "=LOG10(A1*10-5)",
+        )
     )
     shown = cells(passages)
-    assert shown["Sheet!B12"] == 'B: (=IFERROR(B11,"none"), not calculated)'
-    assert all("not calculated" in shown[f"Sheet!B{row}"] for row in (10, 11, 13))
-    assert passages.notes[0] == (f"{WHY}the function XLOOKUP is not known here; the function SORT is not known here")
+    doubtful = [row for row in range(10, 19) if "not calculated" in shown[f"Sheet!B{row}"]]
+    assert doubtful == [11, 12, 13, 14, 16, 17]
+    assert shown["Sheet!B10"] == "B: 600.75 (=SUM(A1:A3))"
+    assert shown["Sheet!B15"] == "B: 1201.5 (=B10*2)"
+    assert shown["Sheet!B18"] == "B: 3 (=LOG10(A1*10-5))"
+    assert passages.notes[0] == f"{WHY}the function XLOOKUP is not known here; the function SORT is not known here"
+
+
+def test_cells_that_an_array_formula_fills_are_part_of_it(passages_of: Any) -> None:
+    def write(sheet: Any) -> None:
+        sheet.write_column("A1", [5, 7, 0])
+        sheet.write_array_formula("B1:B3", "{=A1:A3*2}")
+        sheet.write_dynamic_array_formula("C1:C3", "=SORT(A1:A3)")
+
+    assert [text for label, text in cells(passages_of(written(write))).items() if "!" in label] == [
+        "A: 5 | B: 10 (=A1:A3*2) | C: (=_xlfn._xlws.SORT(A1:A3), not calculated)",
+        "A: 7 | B: 14 | C: (of an array formula, not calculated)",
+        "A: 0 | B: 0 | C: (of an array formula, not calculated)",
+    ]
 
 
 def test_what_differs_at_every_opening_is_not_shown_as_a_fact(passages_of: Any) -> None:

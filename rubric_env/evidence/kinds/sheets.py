@@ -13,7 +13,7 @@ from rubric_env.evidence._reading import Reading
 if TYPE_CHECKING:
     from rubric_env.evidence._xlsx_values import Values
 
-NOT_CALCULATED = "the formulas without a value were not calculated"
+NOT_CALCULATED = "not all formulas without a value were calculated"
 
 ROWS = 200_000
 
@@ -42,7 +42,7 @@ def _calculated(reading: Reading, path: Path) -> Values | None:
     try:
         package = Package(copy)
         found = Values(package, [(sheet.name, sheet.part) for sheet in Workbook(package, copy).sheets])
-        why = found.unusable
+        why = found.missing
     except Exception as error:
         # The copy is ours; whatever is wrong with it, the file itself is read.
         found, why = None, f"the copy cannot be read ({type(error).__name__})"
@@ -56,7 +56,7 @@ def values(reading: Reading) -> Iterator[Unit]:
     """The values of formats whose formulas no reader here gives."""
     from python_calamine import CalamineWorkbook, SheetVisibleEnum
 
-    from rubric_env.evidence._xlsx import column_letters
+    from rubric_env.evidence._xlsx_places import column_letters
 
     try:
         # By what it holds: a path's suffix would be believed.
