@@ -215,6 +215,17 @@ def test_it_is_calculated_once_for_each_content(
     assert cells(passages_of(content, "other.xlsx", store)) == first
 
 
+def test_a_workbook_that_needs_more_than_a_first_try_is_calculated_all_the_same(
+    passages_of: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries = []
+    convert = _soffice._convert
+    monkeypatch.setattr(_soffice, "_convert", lambda *given: (tries.append(given[3]), convert(*given))[1])
+    monkeypatch.setattr(_soffice, "FIRST_TRY", 0.05)
+    assert cells(passages_of(book("=SUM(A1:A3)")))["Sheet!B10"] == "B: 600.75 (=SUM(A1:A3))"
+    assert tries == [0.05, 60]
+
+
 def test_the_pictures_show_the_same_values(tmp_path: Path) -> None:
     import pypdfium2
 
