@@ -47,7 +47,7 @@ def policy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Endpoint]:
 @pytest.fixture
 def make_rubric(judge: Endpoint) -> Callable[..., HarborRubric]:
     def make(**arguments: Any) -> HarborRubric:
-        settings = {"per_timeout": 5, "max_tries": 1, "resplit": False, **arguments.pop("settings", {})}
+        settings = {"per_timeout": 60, "max_tries": 1, "resplit": False, **arguments.pop("settings", {})}
         arguments.setdefault("rubric", RUBRIC)
         return HarborRubric("judge-model", judge.base_url, "key", settings=settings, **arguments)
 

@@ -258,8 +258,8 @@ async def test_another_rubrics_nan_takes_its_rollout_out_of_the_baseline_and_no_
 
 async def test_nothing_in_verifiers_ends_a_scoring_so_the_rubric_does(make_rubric: Any, judge: Any) -> None:
     judge.rule(lambda call: "reply SLOW" in call.text, "hang")
-    rubric = make_rubric(settings={"deadline": 1.0})
-    async with asyncio.timeout(10):
+    rubric = make_rubric(settings={"deadline": 4.0})
+    async with asyncio.timeout(60):
         slow, good = await score(rubric, [make_state("SLOW"), make_state("GOOD")])
     assert "deadline" in str(slow["error"])
     assert (good["reward"], good["error"]) == (1.0, None)
@@ -268,7 +268,7 @@ async def test_nothing_in_verifiers_ends_a_scoring_so_the_rubric_does(make_rubri
 async def test_nothing_in_verifiers_bounds_the_calls_of_scorings_so_the_rubric_does(
     make_rubric: Any, judge: Any
 ) -> None:
-    judge.default = SCENARIOS["ok"].after(0.05)
+    judge.default = SCENARIOS["ok"].after(0.3)
     rubric = make_rubric(settings={"max_in_flight": 3})
     groups = [[make_state(f"number {group}-{member}") for member in range(4)] for group in range(4)]
     await asyncio.gather(*(score(rubric, states) for states in groups))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any, Literal
@@ -113,11 +115,11 @@ def test_inputs_that_are_read_only_can_be_worked_on(tmp_path: Path) -> None:
 
 def test_what_a_killed_process_left_is_deleted_a_day_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
-    names = dict.fromkeys(["old", "recent"], gone.stdout.strip()) | {"alive": str(os.getpid())}
+    gone = str(2**22 + 1)  # above all process ids
+    names = dict.fromkeys(["old", "recent"], gone) | {"alive": str(os.getpid())}
     other = tmp_path / "other"
     (other / "folder").mkdir(parents=True)
-    (tmp_path / f"rubric-env-workspace-{gone.stdout.strip()}-link").symlink_to(other)
+    (tmp_path / f"rubric-env-workspace-{gone}-link").symlink_to(other)
     os.utime(other, (0, time.time() - ABANDONED - 60))
     for name, owner in names.items():
         folder = tmp_path / f"rubric-env-workspace-{owner}-{name}"
@@ -137,11 +139,21 @@ def test_a_rollout_whose_set_up_is_cancelled_leaves_no_workspace(
     temporary.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
     env = make(instances)
+    begun, cancelled = threading.Event(), threading.Event()
+    made = env._make_workspace
+
+    def make_workspace(info: Any) -> Any:
+        begun.set()
+        cancelled.wait(60)
+        return made(info)
+
+    monkeypatch.setattr(env, "_make_workspace", make_workspace)
 
     async def cancel() -> None:
         setting_up = asyncio.ensure_future(env.setup_state({"info": "{}", "trajectory": []}))
-        await asyncio.sleep(0)  # its thread has begun
+        await asyncio.to_thread(begun.wait)
         setting_up.cancel()
+        asyncio.get_running_loop().call_soon(cancelled.set)
         with pytest.raises(asyncio.CancelledError):
             await setting_up
 
@@ -171,14 +183,16 @@ def test_a_run_that_is_stopped_leaves_nothing(instances: Path, tmp_path: Path, e
         temporary.mkdir()
         environment = {**os.environ, "TMPDIR": str(temporary), "POLICY_KEY": "any", "HOME": str(tmp_path)}
         command = [sys.executable, "-c", RUN, str(instances), endpoint.base_url]
-        running[number] = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+        # What is started in the background of a shell ignores SIGINT, and its children inherit that.
+        default = functools.partial(signal.signal, number, signal.SIG_DFL)
+        running[number] = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL, preexec_fn=default)
     try:
         endpoint.wait_in_flight(2 * len(signals), seconds=60)
         for number, process in running.items():
             assert len(list((tmp_path / number.name).glob("rubric-env-workspace-*"))) == 2
             process.send_signal(number)
         for number, process in running.items():
-            assert process.wait(20) != 0
+            assert process.wait(60) != 0
             assert list((tmp_path / number.name).glob("rubric-env-workspace-*")) == []
     finally:
         for process in running.values():

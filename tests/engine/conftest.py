@@ -37,7 +37,7 @@ class Judging:
         journal_in: Journal | None = None,
         **settings: Any,
     ) -> JudgeEngine:
-        chosen = JudgeSettings(model="scripted", **{"max_consecutive_failures": 0, "per_timeout": 5.0, **settings})
+        chosen = JudgeSettings(model="scripted", **{"max_consecutive_failures": 0, "per_timeout": 60.0, **settings})
         credentials = resolve_credentials("key", self.endpoint.base_url, environ={})
         engine = JudgeEngine(
             chosen,
@@ -67,7 +67,7 @@ def case(rubric: Sequence[Mapping[str, Any]], reply: str = REPLY, **fields: Any)
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 

@@ -45,7 +45,7 @@ class _Witness(Journal):
         os.write(self._said, "".join(f"{verdict.reason.split()[1]}\n" for verdict in verdicts.values()).encode())
 
 
-SETTINGS = JudgeSettings(model="scripted", reuse="run", batch=BATCH, max_consecutive_failures=0, per_timeout=10.0)
+SETTINGS = JudgeSettings(model="scripted", reuse="run", batch=BATCH, max_consecutive_failures=0, per_timeout=60.0)
 
 
 async def _judge(judge: Judge, journal: str, cases: list[int], said: int) -> bool:

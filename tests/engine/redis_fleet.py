@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ class Told:
     aborted: str = ""
 
 
-def work(job: Job, tell: Connection) -> None:
+def work(job: Job, tell: Connection, begin: Barrier) -> None:
     """The process: everything that takes minutes in earnest is shorter here."""
     link.RETRY = 0.5
     shared_throttle.OVERTIME = shared_breaker.PROBE = shared_breaker.PRESENT = 1.0
@@ -72,6 +73,7 @@ def work(job: Job, tell: Connection) -> None:
     true, monotonic = time.time, time.monotonic
     time.time = lambda: true() + job.skew
     time.monotonic = lambda: monotonic() + job.skew
+    begin.wait(60)
     tell.send(asyncio.run(_work(job, true)))
 
 
@@ -119,11 +121,15 @@ class Fleet:
 
     def __init__(self) -> None:
         self._members: list[tuple[BaseProcess, Connection]] = []
+        self._barriers: list[Barrier] = []  # they go with what holds them here
 
     def start(self, *jobs: Job) -> list[BaseProcess]:
+        """They begin at the same time."""
+        begin = _processes.Barrier(len(jobs))
+        self._barriers.append(begin)
         for job in jobs:
             here, there = _processes.Pipe(duplex=False)
-            process = _processes.Process(target=work, args=(job, there), daemon=True)
+            process = _processes.Process(target=work, args=(job, there, begin), daemon=True)
             process.start()
             there.close()
             self._members.append((process, here))
@@ -134,7 +140,7 @@ class Fleet:
         told = []
         for process, here in self._members:
             if process.exitcode != -signal.SIGKILL:
-                assert here.poll(60), "a process does not end"
+                assert here.poll(120), "a process does not end"
                 told.append(here.recv())
         return told
 

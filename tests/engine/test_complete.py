@@ -39,7 +39,7 @@ async def test_a_judge_that_does_not_answer_raises_with_its_fault(judging: Judgi
 async def test_half_an_answer_is_never_taken_for_the_whole(judging: Judging) -> None:
     judging.endpoint.prose = "No criterion is met. On second thoughts, all of them are met."
     judging.endpoint.script("stall", "half")
-    answer = await judging.engine(stream="on", per_timeout=1.0).complete(QUESTION)
+    answer = await judging.engine(stream="on", per_timeout=3.0).complete(QUESTION)
     assert answer == judging.endpoint.prose
     assert [event.fault and str(event.fault.kind) for event in judging.events] == ["timeout", "connection", None]
 
@@ -51,7 +51,7 @@ async def test_the_deadline_holds(judging: Judging) -> None:
 
 
 async def test_questions_share_the_limiter(judging: Judging) -> None:
-    judging.endpoint.default = SCENARIOS["ok"].after(0.02)
+    judging.endpoint.default = SCENARIOS["ok"].after(0.3)
     engine = judging.engine(max_in_flight=2)
     await asyncio.gather(*(engine.complete(QUESTION) for _ in range(6)))
     assert judging.endpoint.max_in_flight == 2

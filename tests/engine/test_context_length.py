@@ -41,7 +41,7 @@ async def test_section_7_evidence_is_shrunk_and_the_call_repeated(judging: Judgi
 
 
 async def test_blocks_that_were_refused_together_shrink_the_evidence_once(judging: Judging) -> None:
-    judging.endpoint.rule(too_long, refusal(NAMED).after(0.1))
+    judging.endpoint.rule(too_long, refusal(NAMED).after(0.5))
     await judging(rows(12), LONG, concurrency=3)
     shared = {call.text.partition("# Rows")[0] for call in judging.endpoint.calls}
     assert len(shared) == 2

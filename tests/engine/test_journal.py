@@ -219,13 +219,10 @@ async def test_who_waits_for_the_file_does_not_stop_the_loop(filed: Journal, pat
     with opened(path) as other:
         other.execute("BEGIN IMMEDIATE")
         accepting = asyncio.create_task(filed.accept("run", {"a": HIT}))
-        turns = 0
-        end = time.monotonic() + 0.5
-        while time.monotonic() < end:
+        await asyncio.sleep(0.2)  # it waits by now
+        for _ in range(20):
             await asyncio.sleep(0.001)
-            turns += 1
-        assert not accepting.done()
-        assert turns > 20
+            assert not accepting.done()
         other.execute("ROLLBACK")
     await accepting
     assert "a" in keys_in(path)
@@ -398,7 +395,7 @@ async def test_a_file_that_fails_later_warns_once_and_judging_goes_on(
         await asyncio.sleep(0.2)
         assert caplog.text.count("judging goes on without it") == 1
         other.execute("ALTER TABLE hidden RENAME TO verdict")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while keys_in(path) != {"a", "b", "c"}:  # noqa: ASYNC110
             await asyncio.sleep(0.05)
     assert "works again, 2 verdicts written" in caplog.text

@@ -211,7 +211,7 @@ def test_section_7_a_killed_command_resumes_from_its_output_folder(tmp_path: Pat
     for calls, row in ((2, "R2"), (4, "R4")):
         endpoint.rule(lambda call, row=row: row in call.ids, "hang", times=1)
         process = start()
-        assert _wait(lambda calls=calls: is_hanging(calls), 30)
+        assert _wait(lambda calls=calls: is_hanging(calls), 120)
         process.kill()
         process.wait()
         endpoint.settle()

@@ -9,7 +9,7 @@ from tests.servers.scenarios import SCENARIOS
 
 LONG = "\n\n".join(f"Paragraph {n} says that the plant in Lyon made {n} units of the part." for n in range(200))
 CACHED = replace(
-    SCENARIOS["ok"].after(0.05),
+    SCENARIOS["ok"].after(0.5),
     usage={"prompt_tokens": 5000, "completion_tokens": 50, "prompt_tokens_details": {"cached_tokens": 4096}},
 )
 
@@ -28,7 +28,7 @@ async def test_section_4_the_first_block_leads_where_the_endpoint_caches(judging
 
 
 async def test_no_block_waits_for_a_cache_that_nobody_saw(judging: Judging) -> None:
-    judging.endpoint.default = SCENARIOS["ok"].after(0.05)
+    judging.endpoint.default = SCENARIOS["ok"].after(0.5)
     assert await in_flight(judging, LONG) == [1, 2, 3]
 
 

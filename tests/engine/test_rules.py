@@ -45,7 +45,7 @@ async def test_section_3_after_the_last_try_hit_stands_for_the_level(judging: Ju
 async def test_section_3_what_stands_counts_at_the_deadline_too(judging: Judging) -> None:
     judging.endpoint.script("no_level")
     judging.endpoint.default = SCENARIOS["hang"]
-    outcome = await judging(rows(1, **GRADED), deadline=1.5)
+    outcome = await judging(rows(1, **GRADED), deadline=4.0)
     assert (outcome.reward, outcome.fields["judge_level_fallback"]) == (1.0, 1)
 
 

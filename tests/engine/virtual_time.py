@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import selectors
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -49,3 +51,13 @@ def run(main: Coroutine[Any, Any, T]) -> T:
     """`asyncio.run` in virtual time."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(main)
+
+
+def in_virtual_time(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
+    """A test that runs so."""
+
+    @functools.wraps(test)
+    def outside(*args: P.args, **kwargs: P.kwargs) -> None:
+        run(test(*args, **kwargs))
+
+    return outside

@@ -5,11 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from rubric_env.evidence import EvidencePack, Extract, build_pack
+from rubric_env.evidence import EvidencePack, Extract, _workers, build_pack
 from rubric_env.submission import read_submission
 from tests.submission.conftest import public_workspace, unprivileged
 
 __all__ = ["extract_of", "pack_of", "public_workspace", "unprivileged"]
+
+
+@pytest.fixture(autouse=True)
+def busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine gives a second of CPU time in many of its own: what a reader meets is always its CPU limit."""
+    monkeypatch.setattr(_workers, "STALLED", 100)
 
 
 @pytest.fixture

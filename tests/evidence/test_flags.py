@@ -246,6 +246,6 @@ def test_excerpts_and_their_number_are_bounded(pack_of):
 )
 def test_text_made_to_be_slow_is_searched_in_time_linear_in_its_length(seed):
     text = seed * (100_000 // len(seed))
-    start = time.perf_counter()
+    start = time.process_time()
     suspicious(text)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5

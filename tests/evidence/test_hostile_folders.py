@@ -36,7 +36,7 @@ def packed(output: Path, tokens: int = 20_000) -> EvidencePack:
     store = EvidenceStore(output.parent.parent / "store", cpu_seconds=5)
     start = time.monotonic()
     pack = build_pack(read_submission(output.parent), budget_tokens=tokens, store=store)
-    assert time.monotonic() - start < 20
+    assert time.monotonic() - start < 90
     assert "[¶1] A report." in [extract.text for extract in pack.extracts]
     return pack
 

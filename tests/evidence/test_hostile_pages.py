@@ -57,7 +57,7 @@ def test_a_page_that_cannot_be_drawn_costs_itself_alone(tmp_path: Path) -> None:
 
 
 def test_pages_that_were_drawn_when_the_time_was_over_are_kept(tmp_path: Path) -> None:
-    drawing = drawn(tmp_path, pdfs.page(pdfs.words(count=3000), count=100), cpu_seconds=2)
+    drawing = drawn(tmp_path, pdfs.page(pdfs.words(count=9000), count=100), cpu_seconds=2)
     assert 0 < len(drawing.pictures) < 100
     assert (drawing.note, drawing.ours) == (f"only {len(drawing.pictures)} pages were drawn in time", True)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rubric_env.evidence import EvidencePack, EvidenceStore, Extract, _sources, build_pack
+from rubric_env.evidence import EvidencePack, EvidenceStore, Extract, _sources, _workers, build_pack
 from rubric_env.evidence._workers import workers
 from rubric_env.submission import read_submission
 
@@ -95,7 +95,7 @@ def toys(pack: EvidencePack) -> list[Extract]:
         ("crash", "unreadable", "crashes its reader", False),
         ("refuse", "unreadable", "no toy in it", False),
         ("loop", "unreadable", "more than 1 s of CPU time", False),
-        ("sleep", "unreadable", "within 4 s on this machine", True),
+        ("sleep", "unreadable", "within 6 s on this machine", True),
         ("memory", "unreadable", "needs more than 2,048 MB of memory", False),
         ("raise", "read", "KeyError", True),
         ("disk", "read", "OSError", True),
@@ -105,8 +105,10 @@ def toys(pack: EvidencePack) -> list[Extract]:
     ],
 )
 def test_whatever_a_reader_does_costs_its_file_alone(
-    tmp_path: Path, order: str, status: str, words: str, ours: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str, status: str, words: str, ours: bool
 ) -> None:
+    if order == "sleep":
+        monkeypatch.setattr(_workers, "STALLED", 6)
     hurt, well = toys(pack_of(tmp_path, order, "nothing", cpu_seconds=10 if order == "flood" else 1))
     assert (hurt.kind, hurt.status, hurt.ours) == ("toy", status, ours)
     assert words in hurt.note
@@ -139,7 +141,7 @@ def test_workers_end_with_what_started_them(tmp_path: Path) -> None:
     pack_of(tmp_path, "nothing")
     children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
     workers().stop()
-    end = time.monotonic() + 5
+    end = time.monotonic() + 60
     while "python" in " ".join(_command(pid) for pid in children.read_text().split()):
         assert time.monotonic() < end
         time.sleep(0.05)
@@ -169,7 +171,8 @@ def test_more_bytes_than_a_submission_may_have_are_said_to_be_a_limit_of_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_sources.Allowance.__init__, "__defaults__", (300.0, 20))
-    first, *_, last = toys(pack_of(tmp_path, "nothing", "nothing at all", "nothing there"))
-    assert first.status == "read"
-    assert (last.status, last.ours) == ("unsupported", True)
-    assert "the bytes for the files of one submission were used up" in last.note
+    found = toys(pack_of(tmp_path, "nothing", "nothing at all", "nothing there"))
+    assert sorted(extract.status for extract in found) == ["read", "unsupported", "unsupported"]
+    for extract in found:  # threads read them, and one of these is the first
+        if extract.status == "unsupported":
+            assert extract.ours and "the bytes for the files of one submission were used up" in extract.note

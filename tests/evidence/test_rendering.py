@@ -124,7 +124,7 @@ def test_section_8_a_conversion_that_takes_too_long_is_killed_with_its_children(
     over.set()
     watcher.join()
     assert (drawing.pictures, drawing.note, drawing.ours) == ([], "not drawn: LibreOffice needed more than 5 s", True)
-    assert 5 <= spent < 10
+    assert 5 <= spent < 30
     assert any(name.startswith("soffice.bin") for name in seen)  # LibreOffice proper, a child of its starter
     assert processes_below(tmp_path) == {}
     assert not list(tmp_path.glob("rubric-env-office-*"))
@@ -223,7 +223,7 @@ def test_a_macro_that_runs_when_its_document_is_opened_does_not_run_when_it_is_d
         start_new_session=True,
     )
     try:
-        end = time.monotonic() + 30
+        end = time.monotonic() + 120
         while not ran.exists() and time.monotonic() < end:
             time.sleep(0.1)
     finally:

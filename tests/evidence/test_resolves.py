@@ -173,10 +173,10 @@ OFFICE_PIECES = [
 
 @pytest.mark.parametrize("piece", [*PIECES, *OFFICE_PIECES])
 def test_a_citation_that_never_ends_is_looked_up_in_linear_time(pack, office, piece):
-    start = time.perf_counter()
+    start = time.process_time()
     pack.resolves(piece * 50_000)
     office.resolves(piece * 10_000)
-    assert time.perf_counter() - start < 10  # well under a second; from each letter anew it would be minutes
+    assert time.process_time() - start < 10  # well under a second; from each letter anew it would be minutes
 
 
 def deck():

@@ -152,18 +152,18 @@ async def test_section_7_an_expired_key_is_read_again_within_the_same_ask(
     endpoint.keys = frozenset({"new"})
     judge = make_chat(resolve_credentials(base_url=endpoint.base_url, api_key_file=file, environ={}))
     file.write_text("new")
-    reply = await judge.ask(PROMPT, timeout=5)
+    reply = await judge.ask(PROMPT, timeout=60)
     assert isinstance(reply, Reply)
     assert reply.usage.calls == 2
     assert [call.key for call in endpoint.calls] == ["old", "new"]
-    assert (await judge.ask(PROMPT, timeout=5)).usage.calls == 1
+    assert (await judge.ask(PROMPT, timeout=60)).usage.calls == 1
 
 
 async def test_section_7_only_a_second_refusal_stops(endpoint: Endpoint, make_chat: MakeJudge) -> None:
     endpoint.script("401")
-    assert isinstance(await make_chat().ask(PROMPT, timeout=5), Reply)
+    assert isinstance(await make_chat().ask(PROMPT, timeout=60), Reply)
     endpoint.script("403", "403")
-    answer = await make_chat().ask(PROMPT, timeout=5)
+    answer = await make_chat().ask(PROMPT, timeout=60)
     assert isinstance(answer, CallFault)
     assert (answer.fault.kind, answer.usage.calls) == (FaultKind.AUTH, 2)
 
@@ -176,9 +176,9 @@ async def test_section_7_concurrent_refusals_share_one_reading(
     script.chmod(stat.S_IRWXU)
     judge = make_chat(resolve_credentials(base_url=endpoint.base_url, api_key_command=str(script), environ={}))
     endpoint.keys = frozenset({"key-1"})
-    assert isinstance(await judge.ask(PROMPT, timeout=5), Reply)
+    assert isinstance(await judge.ask(PROMPT, timeout=60), Reply)
     endpoint.keys = frozenset({"key-2"})
-    replies = await asyncio.gather(*(judge.ask(PROMPT, timeout=5) for _ in range(16)))
+    replies = await asyncio.gather(*(judge.ask(PROMPT, timeout=60) for _ in range(16)))
     assert all(isinstance(reply, Reply) for reply in replies)
     assert len(counter.read_text().splitlines()) == 2
 
@@ -191,7 +191,7 @@ async def test_a_key_that_can_no_longer_be_read_is_named(
     endpoint.keys = frozenset()
     judge = make_chat(resolve_credentials(base_url=endpoint.base_url, api_key_file=file, environ={}))
     file.unlink()
-    answer = await judge.ask(PROMPT, timeout=5)
+    answer = await judge.ask(PROMPT, timeout=60)
     assert isinstance(answer, CallFault)
     assert answer.fault.kind is FaultKind.AUTH
     assert "cannot be read" in answer.fault.detail
@@ -201,7 +201,7 @@ async def test_a_function_that_fails_before_the_first_call_is_no_credential(
     endpoint: Endpoint, make_chat: MakeJudge
 ) -> None:
     judge = make_chat(resolve_credentials(lambda: "", endpoint.base_url, environ={}))
-    answer = await judge.ask(PROMPT, timeout=5)
+    answer = await judge.ask(PROMPT, timeout=60)
     assert isinstance(answer, CallFault)
     assert (answer.fault.kind, answer.usage.calls) == (FaultKind.NO_CREDENTIAL, 0)
     assert endpoint.calls == []

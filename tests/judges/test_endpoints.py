@@ -173,10 +173,10 @@ async def test_section_7_several_endpoints_share_the_work_of_one_judge() -> None
             {"base_url": first.base_url, "api_key": "key-a"},
             {"base_url": second.base_url, "api_key": "key-b", "model": "judge-b"},
         ]
-        judge = make_judge(JudgeSettings(model="m", per_timeout=5), resolve_endpoints(entries, environ={}))
+        judge = make_judge(JudgeSettings(model="m", per_timeout=60), resolve_endpoints(entries, environ={}))
         assert isinstance(judge, JudgePool)
         for n in range(20):
-            assert isinstance(await judge.ask(make_prompt("R01", evidence=f"evidence {n}"), timeout=5), Reply)
+            assert isinstance(await judge.ask(make_prompt("R01", evidence=f"evidence {n}"), timeout=60), Reply)
         await judge.aclose()
         assert {(call.key, call.body["model"]) for call in first.calls} == {("key-a", "m")}
         assert {(call.key, call.body["model"]) for call in second.calls} == {("key-b", "judge-b")}

@@ -75,7 +75,7 @@ def test_a_reset_may_be_a_moment(form: str) -> None:
         }
     )
     assert found is not None
-    assert found.requests_reset == pytest.approx(20, abs=3)
+    assert found.requests_reset == pytest.approx(20, abs=10)
     assert (found.requests_per_minute, found.requests_left) == (50, 0)
     assert (found.tokens_per_minute, found.tokens_left, found.tokens_reset) == (40000, 39000, None)
 
@@ -91,7 +91,7 @@ def test_a_reset_that_cannot_be_read_is_none(reset: str) -> None:
 async def test_section_7_limits_travel_with_every_answer(endpoint: Endpoint, make_chat: MakeJudge) -> None:
     endpoint.script(Scenario("told", headers=OPENAI), error("429", 429, "Too many requests", headers=OPENAI), "ok")
     judge = make_chat()
-    answers = [await judge.ask(PROMPT, timeout=5) for _ in range(3)]
+    answers = [await judge.ask(PROMPT, timeout=60) for _ in range(3)]
     assert [type(answer) for answer in answers] == [Reply, CallFault, Reply]
     assert [answer.hints for answer in answers] == [RateHints(500, 499, 0.12, 30000, 0, 60)] * 2 + [None]
 
@@ -109,7 +109,7 @@ async def test_section_7_too_many_calls_at_a_time_is_told_from_too_many_a_minute
     endpoint: Endpoint, make_chat: MakeJudge, message: str, crowded: bool
 ) -> None:
     endpoint.script(error("429", 429, message))
-    answer = await make_chat().ask(PROMPT, timeout=5)
+    answer = await make_chat().ask(PROMPT, timeout=60)
     assert isinstance(answer, CallFault)
     assert (answer.hints is not None and answer.hints.crowded) is crowded
 
@@ -118,11 +118,11 @@ async def test_section_7_the_wait_of_a_503_is_passed_on_as_seconds_or_as_a_date(
     endpoint: Endpoint, make_chat: MakeJudge
 ) -> None:
     date = format_datetime(datetime.fromtimestamp(time.time() + 30, UTC), usegmt=True)
-    for value, seconds in (("7", 7.0), (date, 30.0)):
+    for value, seconds, late in (("7", 7.0, 0.0), (date, 30.0, 15.0)):
         endpoint.script(error("503", 503, "overloaded", headers={"retry-after": value}))
-        answer = await make_chat().ask(PROMPT, timeout=5)
+        answer = await make_chat().ask(PROMPT, timeout=60)
         assert isinstance(answer, CallFault)
-        assert answer.retry_after == pytest.approx(seconds, abs=3)
+        assert answer.retry_after == pytest.approx(seconds, abs=late)
 
 
 async def test_judges_share_a_quota_when_endpoint_model_and_key_are_the_same(make_chat: MakeJudge) -> None:

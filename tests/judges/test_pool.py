@@ -385,7 +385,7 @@ async def test_a_pool_is_a_judge_and_closes_its_members() -> None:
 
 async def test_a_free_question_goes_to_a_member_that_can_answer_it(endpoint: Endpoint) -> None:
     pair = resolve_credentials("k", endpoint.base_url, environ={})
-    chat = ChatJudge(JudgeSettings(model="m", per_timeout=5), pair)
+    chat = ChatJudge(JudgeSettings(model="m", per_timeout=60), pair)
     pool = JudgePool([(LocalJudge(), 5.0), (chat, 1.0)])
     assert pool.complete is not None
     reply = await pool.complete([{"role": "user", "content": "Hello?"}])
@@ -416,11 +416,11 @@ def test_threads_share_one_pool() -> None:
 
 async def test_two_loops_share_one_pool(endpoint: Endpoint) -> None:
     pair = resolve_credentials("k", endpoint.base_url, environ={})
-    settings = JudgeSettings(per_timeout=5)
+    settings = JudgeSettings(per_timeout=60)
     pool = JudgePool([(ChatJudge(settings.model_copy(update={"model": name}), pair), 1.0) for name in ("x", "y")])
 
     async def work() -> set[type]:
-        answers = await asyncio.gather(*(pool.ask(prompt, timeout=20) for prompt in prompts(40)))
+        answers = await asyncio.gather(*(pool.ask(prompt, timeout=60) for prompt in prompts(40)))
         await pool.aclose()
         return {type(answer) for answer in answers}
 
@@ -433,7 +433,7 @@ async def test_two_loops_share_one_pool(endpoint: Endpoint) -> None:
 async def test_section_7_one_endpoint_of_two_that_fails_costs_no_verdict(trouble: str) -> None:
     with Endpoint() as good, Endpoint() as bad:
         good.default, bad.default = SCENARIOS["ok"].after(0.02), SCENARIOS[trouble]
-        settings = JudgeSettings(model="m", per_timeout=2.0)
+        settings = JudgeSettings(model="m", per_timeout=5.0 if trouble == "hang" else 60.0)
         entries = [{"base_url": each.base_url, "api_key": "key"} for each in (good, bad)]
         judge = make_judge(settings, resolve_endpoints(entries, environ={}))
         engine = JudgeEngine(settings, judge, backoff=Backoff(settings.retry_backoff_max, 0.05))
@@ -448,12 +448,12 @@ async def test_section_7_one_endpoint_of_two_that_fails_costs_no_verdict(trouble
 
 async def test_section_7_who_waits_for_the_quota_of_a_limited_endpoint_is_answered_by_another() -> None:
     with Endpoint() as limited, Endpoint() as well:
-        limited.default = error("limited", 429, "Rate limit reached", headers={"retry-after": "20"}).after(0.05)
+        limited.default = error("limited", 429, "Rate limit reached", headers={"retry-after": "60"}).after(0.05)
         well.default = SCENARIOS["ok"].after(0.05)
         pairs = [{"base_url": endpoint.base_url, "api_key": "key"} for endpoint in (limited, well)]
         settings = JudgeSettings(model="scripted", max_in_flight=5)
         engine = JudgeEngine(settings, make_judge(settings, resolve_endpoints(pairs, environ={})))
-        async with asyncio.timeout(15):  # less than the wait that the endpoint names
+        async with asyncio.timeout(45):  # less than the wait that the endpoint names
             outcomes = await asyncio.gather(*(engine.judge(case(rows(12), f"Reply {n}.")) for n in range(40)))
         await engine.aclose()
     assert [outcome.reward for outcome in outcomes] == [1.0] * 40

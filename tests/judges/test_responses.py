@@ -42,7 +42,7 @@ def read(**fields: Any) -> tuple[Answer | Problem, Tokens | None]:
 
 async def test_section_11_the_question_in_this_format(endpoint: Endpoint, make_chat: MakeJudge) -> None:
     sampling = {"reasoning_effort": "low", "temperature": 0.0, "seed": 7, "max_tokens": 900}
-    reply = await make_chat(**sampling).ask(PROMPT, timeout=5)
+    reply = await make_chat(**sampling).ask(PROMPT, timeout=60)
     assert isinstance(reply, Reply)
     assert reply.mode == "json_schema"
     call = endpoint.calls[0]
@@ -64,7 +64,7 @@ async def test_section_11_the_question_in_this_format(endpoint: Endpoint, make_c
 async def test_section_4_steps_down_to_plain_text(endpoint: Endpoint, make_chat: MakeJudge) -> None:
     endpoint.reject("json_schema", message="Invalid value: 'json_schema'. Supported values are: 'text'.")
     endpoint.reject("json_object", message="Unsupported parameter: 'text.format.type' = json_object")
-    reply = await make_chat().ask(PROMPT, timeout=5)
+    reply = await make_chat().ask(PROMPT, timeout=60)
     assert isinstance(reply, Reply)
     assert (reply.mode, reply.marker) == ("plain", MARKER)
     assert [call.format for call in endpoint.calls] == ["json_schema", "json_object", "text"]
@@ -73,8 +73,8 @@ async def test_section_4_steps_down_to_plain_text(endpoint: Endpoint, make_chat:
 
 async def test_what_one_format_cannot_do_says_nothing_of_the_other(endpoint: Endpoint, make_chat: MakeJudge) -> None:
     endpoint.rule(lambda call: call.responses and call.format == "json_schema", error("no", 400, "no json_schema here"))
-    await make_chat().ask(PROMPT, timeout=5)
-    reply = await make_chat(backend="chat").ask(PROMPT, timeout=5)
+    await make_chat().ask(PROMPT, timeout=60)
+    reply = await make_chat(backend="chat").ask(PROMPT, timeout=60)
     assert isinstance(reply, Reply)
     assert reply.mode == "json_schema"
 
@@ -156,7 +156,7 @@ def test_what_is_no_response_is_read_as_it_is(value: dict[str, Any], way: dict[s
 
 async def test_an_endpoint_without_this_format_is_named(endpoint: Endpoint, make_chat: MakeJudge) -> None:
     endpoint.script(Scenario("404", status=404, body=b'{"detail": "Not Found"}'))
-    answer = await make_chat().ask(PROMPT, timeout=5)
+    answer = await make_chat().ask(PROMPT, timeout=60)
     assert isinstance(answer, CallFault)
     assert (answer.fault.kind, answer.usage.calls) == (K.SERVER, 1)
     assert "404" in answer.fault.detail
@@ -197,7 +197,7 @@ async def test_the_last_event_holds_the_answer_or_else_the_deltas_do(
     endpoint: Endpoint, make_chat: MakeJudge, events: list[dict[str, Any]], text: str
 ) -> None:
     endpoint.script(stream_of({"type": "response.created", "response": {"status": "in_progress"}}, *events))
-    reply = await make_chat().ask(PROMPT, timeout=5)
+    reply = await make_chat().ask(PROMPT, timeout=60)
     assert isinstance(reply, Reply), reply
     assert (reply.text, reply.cut, reply.usage.input_tokens, reply.usage.output_tokens) == (text, None, 10, 3)
 
@@ -224,7 +224,7 @@ async def test_what_a_stream_of_this_format_says_is_named(
     endpoint: Endpoint, make_chat: MakeJudge, events: list[dict[str, Any]], kind: FaultKind, words: str
 ) -> None:
     endpoint.default = stream_of(*events)
-    answer = await make_chat().ask(PROMPT, timeout=5)
+    answer = await make_chat().ask(PROMPT, timeout=60)
     assert isinstance(answer, CallFault), answer
     assert answer.fault.kind is kind, answer.fault
     assert words in answer.fault.detail
@@ -232,7 +232,7 @@ async def test_what_a_stream_of_this_format_says_is_named(
 
 async def test_a_response_that_fails_midway_leaves_what_came(endpoint: Endpoint, make_chat: MakeJudge) -> None:
     endpoint.script(stream_of(delta("one "), delta("two"), ended("failed", error={"message": "server error"})))
-    reply = await make_chat().ask(PROMPT, timeout=5)
+    reply = await make_chat().ask(PROMPT, timeout=60)
     assert isinstance(reply, Reply), reply
     assert reply.text == "one two"
     assert reply.cut is not None

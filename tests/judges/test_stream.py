@@ -26,7 +26,7 @@ streamed = pytest.mark.parametrize(
 )
 
 
-async def ask(judge: ChatJudge, timeout: float = 5.0) -> Reply | CallFault:
+async def ask(judge: ChatJudge, timeout: float = 60.0) -> Reply | CallFault:
     return await judge.ask(PROMPT, timeout=timeout)
 
 
@@ -147,10 +147,10 @@ async def test_a_stream_that_stays_open_after_its_last_word_is_not_waited_for(
 ) -> None:
     endpoint.script(Scenario("open", wire="stall", share=1.0))
     start = time.monotonic()
-    reply = await ask(make_chat(stream="on"), timeout=20)
+    reply = await ask(make_chat(stream="on"), timeout=60)
     assert isinstance(reply, Reply)
     assert (reply.cut, reply.usage.output_tokens > 0) == (None, True)
-    assert time.monotonic() - start < 3
+    assert time.monotonic() - start < 30
     await asyncio.to_thread(endpoint.settle)
 
 
@@ -159,13 +159,13 @@ async def test_counts_that_never_come_do_not_cost_the_answer(
 ) -> None:
     monkeypatch.setattr(_reading, "AFTERWORD", 0.2)
     endpoint.script(Scenario("uncounted", wire="stall", share=1.0, done=False, usage={}))
-    reply = await ask(make_chat(stream="on", model="gpt-4.1"), timeout=20)
+    reply = await ask(make_chat(stream="on", model="gpt-4.1"), timeout=60)
     assert isinstance(reply, Reply)
     assert (reply.cut, reply.usage.cost_usd) == (None, None)
     assert len(json.loads(reply.text)["verdicts"]) == 8
     endpoint.script(Scenario("uncounted", wire="stall", share=1.0, done=False, usage={}))
     monkeypatch.setattr(_reading, "AFTERWORD", 20)
-    late = await ask(make_chat(stream="on"), timeout=0.3)
+    late = await ask(make_chat(stream="on"), timeout=2.0)
     assert isinstance(late, Reply)
     assert (late.text, late.cut) == (reply.text, None)
 
@@ -190,11 +190,11 @@ async def test_section_7_what_had_come_when_a_stream_stopped_is_kept(
     kind: FaultKind,
     words: str,
 ) -> None:
-    monkeypatch.setattr(_reading, "STALL", 0.3)
+    monkeypatch.setattr(_reading, "STALL", 1.0)
     endpoint.script("ok", scenario)
     whole = await ask(make_chat())
     start = time.monotonic()
-    reply = await ask(make_chat(model="gpt-4.1"), timeout=20)
+    reply = await ask(make_chat(model="gpt-4.1"), timeout=60)
     assert isinstance(whole, Reply)
     assert isinstance(reply, Reply)
     assert reply.cut is not None
@@ -204,14 +204,14 @@ async def test_section_7_what_had_come_when_a_stream_stopped_is_kept(
     assert '"id": "R01"' in reply.text
     assert '"id": "R08"' not in reply.text
     assert (reply.usage.calls, reply.usage.cost_usd) == (1, None), "nobody counted its tokens"
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 30
     await asyncio.to_thread(endpoint.wait_idle)
 
 
 @streamed
 async def test_section_7_what_had_come_when_time_ran_out_is_kept(endpoint: Endpoint, make_chat: MakeJudge) -> None:
     endpoint.script("stall")
-    reply = await ask(make_chat(model="gpt-4.1"), timeout=0.4)
+    reply = await ask(make_chat(model="gpt-4.1"), timeout=2.0)
     assert isinstance(reply, Reply)
     assert reply.cut is not None
     assert reply.cut.kind is K.TIMEOUT
@@ -253,12 +253,12 @@ async def test_section_7_keep_alives_do_not_hide_a_stall(
     events = stream_of(chunk(content="half an answer"), *[idle] * 1000)
     endpoint.script(Scenario("idle", body=events.body, wire="trickle", pace=0.001))
     start = time.monotonic()
-    reply = await ask(make_chat(stream="on"), timeout=30)
+    reply = await ask(make_chat(stream="on"), timeout=60)
     assert isinstance(reply, Reply)
     assert reply.text == "half an answer"
     assert reply.cut is not None
     assert reply.cut.kind is K.TIMEOUT
-    assert time.monotonic() - start < 8
+    assert time.monotonic() - start < 30
 
 
 @pytest.mark.parametrize("thought", ["<think>R01 is hit: true, I thi", " <thinking>one</thinking>\n", "◁think▷R01"])
@@ -333,7 +333,7 @@ async def test_a_stream_without_end_does_not_fill_the_memory(
     megabyte = "x" * 2**20
     events = [chunk(content=megabyte)] * 10 if what == "text" else [f"data: {megabyte * 10}"]
     endpoint.script(stream_of(*events))
-    answer = await ask(make_chat(stream="on"), timeout=30)
+    answer = await ask(make_chat(stream="on"), timeout=60)
     fault = answer.fault if isinstance(answer, CallFault) else answer.cut
     assert fault is not None
     assert "larger than 8 MB" in fault.detail
@@ -347,9 +347,9 @@ async def test_auto_streams_from_the_first_call_on_that_broke(
     endpoint: Endpoint, make_chat: MakeJudge, trouble: str
 ) -> None:
     endpoint.script("ok", trouble)
-    judge = make_chat(per_timeout=0.5)
+    judge = make_chat(per_timeout=2.0)
     for _ in range(3):
-        await ask(judge, timeout=0.5)
+        await ask(judge, timeout=2.0)
     assert isinstance(await ask(make_chat()), Reply)
     assert isinstance(await ask(make_chat(stream="off")), Reply)
     assert isinstance(await ask(make_chat(model="another")), Reply)

@@ -29,7 +29,7 @@ def prompt(tmp_path: Path) -> Prompt:
 async def test_section_8_pictures_stand_between_the_evidence_and_the_rows(
     endpoint: Endpoint, make_chat: MakeJudge, prompt: Prompt
 ) -> None:
-    assert isinstance(await make_chat().ask(prompt, timeout=5), Reply)
+    assert isinstance(await make_chat().ask(prompt, timeout=60), Reply)
     (call,) = endpoint.calls
     assert [b64decode(url.removeprefix("data:image/png;base64,")) for url in call.pictures] == [
         b"picture 1",
@@ -57,7 +57,7 @@ async def test_an_endpoint_that_takes_no_pictures_is_asked_without_and_shown_non
     judge = make_chat()
     assert judge.sees
     for _ in range(2):
-        answer = await judge.ask(prompt, timeout=5)
+        answer = await judge.ask(prompt, timeout=60)
         assert isinstance(answer, Reply)
     assert [len(call.pictures) for call in endpoint.calls] == [2, 0, 0]
     assert not judge.sees
@@ -77,7 +77,7 @@ async def test_a_picture_that_no_endpoint_takes_does_not_blind_the_judge_of_othe
     judge = make_chat()
     seen = []
     for _ in range(7):
-        assert isinstance(await judge.ask(prompt, timeout=5), Reply)
+        assert isinstance(await judge.ask(prompt, timeout=60), Reply)
         seen.append(judge.sees)
     assert seen == [True, True, True, True, True, True, False]
     assert [len(call.pictures) for call in endpoint.calls] == [2, 0, 2, *[2, 0] * 5]
@@ -91,7 +91,7 @@ async def test_what_is_said_of_pictures_at_large_blinds_no_judge_that_saw_one(
     endpoint.rule(lambda call: bool(call.pictures) and next(turns), refusal)
     judge = make_chat()
     for _ in range(3):
-        await judge.ask(prompt, timeout=5)
+        await judge.ask(prompt, timeout=60)
     assert [len(call.pictures) for call in endpoint.calls] == [2, 2, 0, 2]
 
 
@@ -100,5 +100,5 @@ async def test_a_judge_whose_vision_is_off_is_shown_no_picture(
 ) -> None:
     judge = make_chat(vision="off")
     assert not judge.sees
-    await judge.ask(prompt, timeout=5)
+    await judge.ask(prompt, timeout=60)
     assert endpoint.calls[0].pictures == []

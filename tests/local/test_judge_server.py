@@ -117,7 +117,7 @@ def test_serving_in_the_foreground_ends_with_ctrl_c() -> None:
         said = json.loads(served.stdout.readline())
         assert httpx.get(f"{said['base_url']}/models").json()["data"][0]["id"] == said["model"] == "local-lexical"
         served.send_signal(signal.SIGINT)
-        _, errors = served.communicate(timeout=20)
+        _, errors = served.communicate(timeout=60)
     assert served.returncode == 0
     assert WIRING_NOTICE in errors
     assert "Traceback" not in errors

@@ -150,6 +150,6 @@ def test_any_text_is_scanned_in_order(text: str) -> None:
     "piece", ["a", "-", "/", ".", "9", "1,", "a-", "a@", "Q", "年", "1 月", "a.", "_", "９", "$", "("]
 )
 def test_time_is_linear_in_the_text(piece: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     sum(1 for _ in scan(normalise(piece * (100_000 // len(piece)))))
-    assert time.perf_counter() - start < 3.0
+    assert time.process_time() - start < 5

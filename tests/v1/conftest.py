@@ -18,7 +18,7 @@ ROWS = [
     {"id": "R1", "description": "The memo names the total.", "weight": 3},
     {"id": "R2", "description": "The memo names the owner.", "weight": 1},
 ]
-RULES: dict[str, Any] = {"per_timeout": 5, "max_tries": 1, "resplit": False}
+RULES: dict[str, Any] = {"per_timeout": 60, "max_tries": 1, "resplit": False}
 
 
 @pytest.fixture(autouse=True)

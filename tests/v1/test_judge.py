@@ -96,7 +96,7 @@ def test_what_the_prompt_says_is_not_the_policys_reply(ask: Any, endpoint: Endpo
 )
 def test_an_unscored_trace_fails_with_one_line(ask: Any, endpoint: Endpoint, scenario: str, kind: str) -> None:
     endpoint.rule(lambda call: True, scenario)
-    trace = ask(judge={"settings": {"deadline": 1.5}}, rubric=ROWS)
+    trace = ask(judge={"settings": {"deadline": 4.0}}, rubric=ROWS)
     assert not trace.ok
     [error] = trace.errors
     assert error.type == "HarborJudgeError" and "\n" not in error.message and kind in error.message
@@ -125,10 +125,10 @@ def test_a_row_that_cannot_be_judged_costs_no_call(
 def test_our_deadline_comes_before_the_scoring_time_out(ask: Any, endpoint: Endpoint) -> None:
     """verifiers 0.4 lets a trace whose scoring timed out count, with a reward of 0."""
     endpoint.rule(lambda call: True, "hang")
-    trace = ask(agent={"timeout": {"scoring": 2}}, rubric=ROWS)
+    trace = ask(agent={"timeout": {"scoring": 6}}, rubric=ROWS)
     assert not trace.ok
     assert trace.errors[0].type == "HarborJudgeError"
-    assert "the scoring time-out of 2 s" in trace.errors[0].message
+    assert "the scoring time-out of 6 s" in trace.errors[0].message
     assert trace.stop_condition != "scoring_timeout"
 
 

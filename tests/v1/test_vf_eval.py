@@ -87,7 +87,7 @@ def test_a_run_scores_what_was_delivered_and_fails_what_nobody_could_judge_and_s
     for name in ("GOOD", "HALF", "BAD", "LOST", "SLOW"):
         case(instances, policy, name, f"FILE output/memo.md: reply {name}")
     case(instances, policy, "SILENT", "")
-    options = ("--env.agent.timeout.scoring", "8", "--env.taskset.task.submissions", str(tmp_path / "kept"))
+    options = ("--env.agent.timeout.scoring", "15", "--env.taskset.task.submissions", str(tmp_path / "kept"))
     done = evaluate(instances, policy, endpoint, out, "-r", "2", *options)
     found = saved(out, done)
     judged = {"GOOD": 1.0, "HALF": 0.75, "BAD": 0.0, "SILENT": 0.0}
@@ -103,7 +103,7 @@ def test_a_run_scores_what_was_delivered_and_fails_what_nobody_could_judge_and_s
                 name != "SILENT"
             )
             assert trace["stop_condition"] == "agent_completed", "not `scoring_timeout`, which 0.4 lets count as 0"
-    for name, reason in (("LOST", "auth"), ("SLOW", "the scoring time-out of 8 s leaves no more")):
+    for name, reason in (("LOST", "auth"), ("SLOW", "the scoring time-out of 15 s leaves no more")):
         for error in [error for trace in found[name] for error in trace["errors"]]:
             assert error["type"] == "HarborJudgeError" and reason in error["message"]
     for name in ("GOOD", "HALF", "BAD"):  # equal submissions of a task are paid once

@@ -9,7 +9,7 @@ from pathlib import Path
 from rubric_env.evidence import EvidenceStore, Extract, build_pack
 from rubric_env.submission import read_submission
 
-WITHIN = 20.0
+WITHIN = 90.0
 """Seconds of wall time for one file on a busy machine; most take a hundredth."""
 
 TOKENS = 20_000
