@@ -40,15 +40,10 @@ class Step:
     """How often which place was at work; `unseen` where nobody could look, since one call into C held the interpreter.
     """
 
-    @property
-    def ours(self) -> float:
-        """Its share that was our work, or that nobody saw."""
-        ours = sum(times for place, times in self.seen.items() if place.startswith(("ours", "unseen")))
-        return self.seconds * ours / self.seen.total()
-
-    @property
-    def place(self) -> str:
-        return self.seen.most_common(1)[0][0]
+    def share(self, whose: str) -> float:
+        """Seconds of it that were the work of `ours`, `verifiers`, `others` or `unseen`."""
+        times = sum(times for place, times in self.seen.items() if place.startswith(whose))
+        return self.seconds * times / self.seen.total()
 
 
 @dataclass
@@ -63,18 +58,18 @@ class Watch:
     pause: float = 0.0
     """The longest garbage collection on the loop's thread."""
 
+    def longest_of(self, whose: str) -> float:
+        return max((step.share(whose) for step in self.steps), default=0.0)
+
     def figures(self) -> dict[str, float]:
         """Milliseconds."""
         late = sorted(lateness for _, lateness in self.beats)
-        ours = [step.ours for step in self.steps]
-        theirs = [step.seconds - step.ours for step in self.steps]
         return {
             "late_p50": 1000 * late[len(late) // 2],
             "late_p99": 1000 * late[int(0.99 * len(late))],
             "late_max": 1000 * late[-1],
             "callback": 1000 * self.longest,
-            "ours": 1000 * max(ours, default=0.0),
-            "theirs": 1000 * max(theirs, default=0.0),
+            **{whose: 1000 * self.longest_of(whose) for whose in ("ours", "verifiers", "unseen")},
             "gc": 1000 * self.pause,
         }
 

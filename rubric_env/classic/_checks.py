@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
+from rubric_env._threads import waiting
 from rubric_env.classic._verifiers import vf
 from rubric_env.evidence import opens_as_named
 from rubric_env.harbor.case import SourceError, delivered, read_info
@@ -39,7 +39,7 @@ class FormatRubric(vf.Rubric):
     async def format_reward(self, state: Any, completion: Any, info: Any) -> float:
         if state.get("error") is not None:
             return 0.0
-        demands = await asyncio.to_thread(self._demands, state, completion, info)
+        demands = await waiting.run(self._demands, state, completion, info)
         return sum(demands) / len(demands) if demands else 0.0
 
     def _demands(self, state: Any, completion: Any, info: Any) -> list[bool]:

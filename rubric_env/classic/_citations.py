@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 import re
@@ -10,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from rubric_env._threads import computing, waiting
 from rubric_env.citations import Corpus, check_all, delivered_reports, load_corpus
 from rubric_env.classic._errors import HarborJudgeError
 from rubric_env.classic._verifiers import vf
@@ -55,7 +55,7 @@ class CitationRubric(vf.Rubric):
         if state.get("error") is not None:
             return 0.0
         try:
-            checked = await asyncio.to_thread(_check, state, completion, info)
+            checked = await waiting.run(_check, state, completion, info)
         except Exception as error:
             self.logger.warning("citations could not be checked: %s", error)
             if self.weights[0] and state.get("error") is None:
@@ -85,9 +85,11 @@ def _check(state: Any, completion: Any, info: Any) -> tuple[float, Mapping[str, 
     if not facts.get("corpus"):
         return None
     corpus = load_corpus(Path(str(facts["corpus"])))
-    report = check_all(delivered_reports(delivered(state, completion, facts)), corpus)
-    seen = set(_seen(completion or (), corpus))
-    shown = report.to_json(seen)
+    reports = delivered_reports(delivered(state, completion, facts))
+    with computing():
+        report = check_all(reports, corpus)
+        seen = set(_seen(completion or (), corpus))
+        shown = report.to_json(seen)
     figures = {
         "citation_checked": 1.0,
         "citations_total": float(len(report.citations)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any, get_args
 
 from verdict_parsers import JsonVerdictParser
 
+from rubric_env._threads import aside
 from rubric_env.classic._errors import HarborJudgeError, HarborJudgeInfraError, forgive_policy
 from rubric_env.classic._log import Curves, Log, group_figures
 from rubric_env.classic._settle import GROUP_KEY, Group, close_group, is_flat, open_group, settle
@@ -288,7 +288,7 @@ class HarborRubric(vf.Rubric):
             scope = group.token if isinstance(group, Group) else ""
             sources = (state, prompt, completion, answer, info, self.defaults, self.settings, scope)
             # It reads files: a folder of many must not hold up the other rollouts.
-            case = await asyncio.to_thread(build_case, *sources)
+            case = await aside.run(build_case, *sources)
             return case if isinstance(case, Outcome) else await self.engine.judge(case)
         except (SourceError, RubricError, InstanceError) as error:
             return unscored(FaultKind.SCORER_ERROR, str(error))

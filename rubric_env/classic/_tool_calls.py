@@ -18,9 +18,14 @@ CALLS = 32
 DEPTH = 64
 """Levels of arguments. Endpoints parse them again, and some stop at 128."""
 
+LARGE = 16_000
+"""Characters of the arguments in one message above which they are read off the event loop."""
+
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _HALF = re.compile("[\ud800-\udfff]")
 """Half of a character that UTF-16 writes in two: JSON can spell it, and nothing can send it on."""
+_SPELLED_HALF = re.compile(r"\\u[dD][89a-fA-F]")
+"""As JSON spells it, where it also stands for half of a whole one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,26 +54,32 @@ def read_calls(said: Any, before: Sequence[Any]) -> list[Call]:
         name = call.name if _NAME.fullmatch(call.name) else re.sub(r"[^A-Za-z0-9_-]", "_", call.name)[:64] or "_"
         text = call.arguments if call.arguments.strip() else "{}"
         try:
-            read = _read(text)
-            arguments = whole_characters(read)
-            text = text if arguments == read else json.dumps(arguments, ensure_ascii=False)
+            arguments = read = _read(text)
+            if _SPELLED_HALF.search(text):
+                arguments = whole_characters(read)
+                text = text if arguments == read else json.dumps(arguments, ensure_ascii=False)
             calls.append(Call(id, name, call.name, arguments, text))
         except (ValueError, RecursionError) as error:
             calls.append(Call(id, name, call.name, {}, "{}", f"the arguments are no JSON object ({error})"))
     return calls
 
 
-def replayable(said: Any, before: Sequence[Any]) -> Any:
+def is_large(said: Any) -> bool:
+    """Whether it takes milliseconds to read the calls of a message."""
+    return sum(len(call.arguments) for call in said.get("tool_calls") or ()) > LARGE
+
+
+def replayable(said: Any, read: Sequence[Call]) -> Any:
     """The message as it can go back to an endpoint: its calls have ids of their own and JSON objects as arguments.
 
-    The message itself, where all is well with it.
+    `read` are its calls as `read_calls` gives them. The message itself, where all is well with it.
     """
     calls = said.get("tool_calls")
     if not calls:
         return said
     kept = [
-        call.model_copy(update={"id": read.id, "name": read.name, "arguments": read.text})
-        for call, read in zip(calls, read_calls(said, before), strict=False)
+        call.model_copy(update={"id": one.id, "name": one.name, "arguments": one.text})
+        for call, one in zip(calls, read, strict=False)
     ]
     return said if kept == calls else said.model_copy(update={"tool_calls": kept})
 
@@ -76,7 +87,11 @@ def replayable(said: Any, before: Sequence[Any]) -> Any:
 def whole_characters(value: Any) -> Any:
     """The same message, text or list without half characters; the value itself where there are none."""
     if isinstance(value, str):
-        return _HALF.sub("\ufffd", value)
+        try:
+            value.encode()  # three times as fast as to look for them
+        except UnicodeEncodeError:
+            return _HALF.sub("\ufffd", value)
+        return value
     if isinstance(value, list):
         return [whole_characters(item) for item in value]
     if isinstance(value, dict):
@@ -124,7 +139,7 @@ def _read(text: str) -> dict[str, Any]:
     value = json.loads(text, parse_constant=_no_constant)
     if not isinstance(value, dict):
         raise ValueError(f"they are a {type(value).__name__}")
-    if _deeper(value, DEPTH):
+    if text.count("{") + text.count("[") > DEPTH and _is_deep(value):
         raise ValueError(f"more than {DEPTH} levels deep")
     return value
 
@@ -133,6 +148,12 @@ def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON")
 
 
-def _deeper(value: Any, levels: int) -> bool:
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
-    return inner is not None and (levels == 0 or any(_deeper(item, levels - 1) for item in inner))
+def _is_deep(value: Any) -> bool:
+    """Whether it has more than `DEPTH` levels; from level to level, since there may be a hundred thousand items."""
+    level = [value]
+    for _ in range(DEPTH):
+        inner = (item for item in level if isinstance(item, dict | list))
+        level = [item for one in inner for item in (one.values() if isinstance(one, dict) else one)]
+        if not level:
+            return False
+    return any(isinstance(item, dict | list) for item in level)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import inspect
 from collections.abc import Iterable, Mapping
@@ -10,8 +9,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, get_type_hints
 
+from rubric_env._threads import aside
 from rubric_env.classic._errors import forgive_policy, is_overlong
-from rubric_env.classic._tool_calls import CALLS, Call, Signature, read_calls, replayable, whole_characters
+from rubric_env.classic._tool_calls import (
+    CALLS,
+    Call,
+    Signature,
+    is_large,
+    read_calls,
+    replayable,
+    whole_characters,
+)
 from rubric_env.classic._verifiers import vf
 from rubric_env.classic.tools import OUTPUT, Tool, ToolRefusal, Workspace, count_files
 from rubric_env.evidence import clean
@@ -19,6 +27,9 @@ from rubric_env.harbor.case import read_info
 
 RESULT = 25_000
 """Characters of a tool's result that the policy is told; the tools themselves stop earlier."""
+
+_READ = "_tool_calls_read"
+"""Where the state holds the calls of the policy's last message between their reading and the next prompt."""
 
 
 class WorkspaceEnv(vf.StatefulToolEnv):
@@ -52,7 +63,7 @@ class WorkspaceEnv(vf.StatefulToolEnv):
 
     async def setup_state(self, state: Any) -> Any:
         try:
-            workspace = await asyncio.to_thread(self._make_workspace, read_info(state.get("info")))
+            workspace = await aside.run(self._make_workspace, read_info(state.get("info")))
         except OSError as error:
             raise vf.InfraError(f"workspace: {error}") from error
         state["workspace"] = workspace
@@ -108,21 +119,23 @@ class WorkspaceEnv(vf.StatefulToolEnv):
         if state["trajectory"]:
             step = state["trajectory"][-1]
             last = len(step["prompt"]) + len(step["completion"]) - 1
-            messages = [*messages[:last], replayable(messages[last], messages[:last]), *messages[last + 1 :]]
+            read = state.pop(_READ, None) or await _read_calls(messages[last], messages[:last])
+            messages = [*messages[:last], replayable(messages[last], read), *messages[last + 1 :]]
         return messages
 
     async def env_response(self, messages: Any, state: Any, **kwargs: Any) -> Any:
         *before, said = messages
-        results = []
-        for call in read_calls(said, before):
-            content = await self._result(call, messages, state)
+        state[_READ] = calls = await _read_calls(said, before)
+        large, results = is_large(said), []
+        for call in calls:
+            content = await self._result(call, messages, state, large)
             results.append(vf.ToolMessage(tool_call_id=call.id, content=content))
         left = len(said.tool_calls) - len(results)
         if left > 0:
             results[-1].content += f"\n({left:,} more calls were not run: a message may hold {CALLS})"
         return results
 
-    async def _result(self, call: Call, messages: Any, state: Any) -> str:
+    async def _result(self, call: Call, messages: Any, state: Any, large: bool) -> str:
         signature = self._signatures.get(call.asked)
         if signature is None:
             return f"there is no tool {call.name}; there are {', '.join(self._signatures)}"
@@ -130,7 +143,9 @@ class WorkspaceEnv(vf.StatefulToolEnv):
             cut = state["trajectory"][-1]["is_truncated"]
             return f"{call.problem}{'; your message was cut: write less at once' if cut else ''}. {signature}"
         try:
-            arguments = self.update_tool_args(call.name, signature.read(call.arguments), messages, state)
+            given = call.arguments
+            read = await aside.compute(signature.read, given) if large else signature.read(given)
+            arguments = self.update_tool_args(call.name, read, messages, state)
         except ValueError as error:
             return str(error)
         try:
@@ -150,6 +165,10 @@ class WorkspaceEnv(vf.StatefulToolEnv):
         self, tool_name: str, tool_args: dict[str, Any], messages: Any, state: Any, **kwargs: Any
     ) -> dict[str, Any]:
         return {**tool_args, "workspace": state["workspace"]}
+
+
+async def _read_calls(said: Any, before: list[Any]) -> list[Call]:
+    return await aside.compute(read_calls, said, before) if is_large(said) else read_calls(said, before)
 
 
 def _with_types(tool: Tool) -> Tool:
@@ -181,14 +200,14 @@ class WorkspaceRubric(vf.Rubric):
     async def workspace_files(self, state: Any) -> float:
         """Files in the output directory when scoring began."""
         workspace = state.get("workspace")
-        return float(await asyncio.to_thread(count_files, workspace.root / workspace.output)) if workspace else 0.0
+        return float(await aside.run(count_files, workspace.root / workspace.output)) if workspace else 0.0
 
     @vf.cleanup(priority=-100)
     async def delete_workspace(self, state: Any) -> None:
         workspace = state.get("workspace")
         if workspace in self._unscored:
             self._unscored.discard(workspace)
-            await asyncio.to_thread(workspace.remove)
+            await aside.run(workspace.remove)
 
     @vf.teardown
     async def delete_the_rest(self) -> None:

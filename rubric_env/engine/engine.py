@@ -6,17 +6,16 @@ import asyncio
 import hashlib
 import json
 import logging
-import os
 import secrets
 import warnings
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from rubric_env._loops import PerLoop
+from rubric_env._threads import Threads, aside, computing
 from rubric_env.engine.breaker import Breaker, JudgeAborted
 from rubric_env.engine.calls import Calls
 from rubric_env.engine.desk import Desk, Material, Reuse
@@ -47,6 +46,9 @@ NOT_YET = ("aux_files", "skip")
 
 READERS = 128
 """Submissions of which files are read, or wait to be, at a time."""
+
+_readers = Threads(READERS, "rubric-env-evidence")
+"""Apart: threads that wait for a worker process to read a file keep no other work from being done."""
 
 logger = logging.getLogger(__name__)
 
@@ -231,10 +233,10 @@ class JudgeEngine:
     async def _prepared(self, case: Case) -> Material:
         work = partial(self._material, case, self.settings.evidence_tokens)
         if case.submission.files:
-            return await asyncio.get_running_loop().run_in_executor(_readers(), work)
+            return await _readers.run(work)
         # Nothing to read, only Python's own work: each thread more makes the loop wait longer for the interpreter.
         async with self._one_chat.here():
-            return await asyncio.to_thread(work)
+            return await aside.run(work)
 
     def _material(self, case: Case, budget: int) -> Material:
         """Everything that takes longer the more was delivered; runs in a thread."""
@@ -246,16 +248,17 @@ class JudgeEngine:
             sights=self._sights(),
             seconds=self.settings.evidence,
         )
-        pack.resolves("")  # builds the index of what can be cited
-        brief = Brief.of(
-            case.spec,
-            pack,
-            fence_marker(self._secret, pack.digest),
-            instruction=case.instruction or default_instruction(),
-            task=case.task,
-            reference=case.reference,
-        )
-        return Material(pack, brief, self._reuse(case, pack))
+        with computing():
+            pack.resolves("")  # builds the index of what can be cited
+            brief = Brief.of(
+                case.spec,
+                pack,
+                fence_marker(self._secret, pack.digest),
+                instruction=case.instruction or default_instruction(),
+                task=case.task,
+                reference=case.reference,
+            )
+            return Material(pack, brief, self._reuse(case, pack))
 
     def _sights(self) -> Literal["none", "some", "all"]:
         """Which pictures are drawn: none for a judge that cannot see them."""
@@ -276,13 +279,6 @@ class JudgeEngine:
             key.update(_canonical([judge_row(row), row.raw]))
             keys[row.id] = key.hexdigest()
         return Reuse(scope, keys)
-
-
-@lru_cache
-def _readers() -> ThreadPoolExecutor:
-    """Of this process. Threads that wait for a worker process to read a file keep no other work from being done."""
-    os.register_at_fork(after_in_child=_readers.cache_clear)
-    return ThreadPoolExecutor(READERS, thread_name_prefix="rubric-env-evidence")
 
 
 @lru_cache

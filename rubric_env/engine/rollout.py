@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from rubric_env._threads import aside, waiting
 from rubric_env.engine.desk import Desk, Material, Reuse
 from rubric_env.engine.events import Question
 from rubric_env.engine.limiter import Elsewhere, Seat
@@ -215,7 +216,7 @@ class Rollout:
             smaller = _smaller(refused, answer.context_limit)
             if smaller is None:
                 return False
-            material = await asyncio.to_thread(self._remake, smaller)
+            material = await waiting.run(self._remake, smaller)
             if material.brief.tokens >= refused.brief.tokens:
                 return False
             self.material, self._shrunk = material, True
@@ -237,7 +238,7 @@ class Rollout:
         """Put what the reply settles on the sheet: the rows to ask again."""
         rows = [material.brief.spec[row] for row in ids]
         if len(reply.text) > LARGE_TEXT:
-            reading = await asyncio.to_thread(read_reply, reply, rows, material.pack)
+            reading = await aside.compute(read_reply, reply, rows, material.pack)
         else:
             reading = read_reply(reply, rows, material.pack)
         self._sheet.faults.update(reading.failed)

@@ -12,6 +12,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Literal
 
+from rubric_env._threads import computing
 from rubric_env.evidence._extract import FILE_BYTES, Extract, Limits, Unit
 from rubric_env.evidence._flags import Flag, find_flags
 from rubric_env.evidence._resolve import Index
@@ -190,26 +191,27 @@ def build_pack(
         named_files = frozenset(source.name for source in first)
         seen = look(files, store, most=most, seconds=seconds, everything=sights == "all", named=named_files)
         budget_tokens -= TOKENS * len(seen.shown)
-    budget = budget_tokens - min(FRAME_TOKENS * (len(sources) + 1), budget_tokens // 2)
-    kept = int(min(UNNAMED_SHARE * budget, sum(source.size for source in rest)))
-    file_bytes = min(FILE_BYTES, TOTAL_BYTES // max(1, len(sources)))
-    shown = _read_all([*first, *words], budget - kept, file_bytes)
-    spent = sum(estimate_tokens(extract.text) for extract in shown)
-    extracts = (*shown[: len(first)], *_read_all(rest, budget - spent, file_bytes), *shown[len(first) :])
-    return EvidencePack(
-        delivered=_delivered(submission),
-        extracts=(*map(seen.noted, extracts), *untold),
-        notes=submission.notes,
-        flags=tuple(flag for extract in extracts for flag in _flags(extract)),
-        reference=reference,
-        sights=seen.shown,
-        origins={
-            source.name: Origin(source.path, source.entry, seen.drawn.get(source.name, ()))
-            for source in sources
-            if source.path is not None
-        },
-        budget=whole_budget,
-    )
+    with computing():
+        budget = budget_tokens - min(FRAME_TOKENS * (len(sources) + 1), budget_tokens // 2)
+        kept = int(min(UNNAMED_SHARE * budget, sum(source.size for source in rest)))
+        file_bytes = min(FILE_BYTES, TOTAL_BYTES // max(1, len(sources)))
+        shown = _read_all([*first, *words], budget - kept, file_bytes)
+        spent = sum(estimate_tokens(extract.text) for extract in shown)
+        extracts = (*shown[: len(first)], *_read_all(rest, budget - spent, file_bytes), *shown[len(first) :])
+        return EvidencePack(
+            delivered=_delivered(submission),
+            extracts=(*map(seen.noted, extracts), *untold),
+            notes=submission.notes,
+            flags=tuple(flag for extract in extracts for flag in _flags(extract)),
+            reference=reference,
+            sights=seen.shown,
+            origins={
+                source.name: Origin(source.path, source.entry, seen.drawn.get(source.name, ()))
+                for source in sources
+                if source.path is not None
+            },
+            budget=whole_budget,
+        )
 
 
 def _told(files: Sequence[DeliveredFile], room: int) -> tuple[list[DeliveredFile], list[Extract]]:

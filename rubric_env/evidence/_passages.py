@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from rubric_env._threads import computing
 from rubric_env.evidence._decode import load
 from rubric_env.evidence._extract import FILE_BYTES, Limits, Unit, Unreadable
 from rubric_env.evidence._store import Entry, EvidenceStore, TooLarge, default_store
@@ -69,5 +70,6 @@ def read_passages(path: Path, store: EvidenceStore | None = None) -> Passages:
 
 
 def _text(path: Path, kind: str, note: str) -> Passages:
-    loaded = load(path, Limits(0, FILE_BYTES))
+    with computing():
+        loaded = load(path, Limits(0, FILE_BYTES))
     return Passages(kind, (*filter(None, [note]), *loaded.notes), loaded.text)

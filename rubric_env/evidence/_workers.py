@@ -13,7 +13,6 @@ import tempfile
 import time
 from collections import deque
 from contextlib import suppress
-from dataclasses import asdict
 from functools import cache
 from typing import Any, ClassVar, Protocol
 
@@ -135,7 +134,9 @@ class _Worker:
         assert stdin is not None and stdout is not None
         self.jobs += 1
         try:
-            stdin.write(json.dumps([type(job).__name__, cpu_seconds, asdict(job)]).encode() + b"\n")
+            # Not `asdict`, which copies whatever the fields hold, item by item.
+            fields = {name: getattr(job, name) for name in job.__dataclass_fields__}
+            stdin.write(json.dumps([type(job).__name__, cpu_seconds, fields]).encode() + b"\n")
             stdin.flush()
             line = self._line(stdout.fileno(), STALLED * cpu_seconds)
         except BrokenPipeError:

@@ -16,6 +16,8 @@ from rubric_env.sandbox._packages import packages
 NOBODY = 61183
 """User and group of what root starts: above those that systems give out, and not 65534, which may own files."""
 
+AS_NOBODY = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--inh-caps=-all", "--")
+
 _USR = ("bin", "sbin", "lib", "lib32", "lib64", "libx32", "libexec", "share", "include")
 """Directories of /usr and /usr/local that are seen. Not all of it: people keep projects in /usr/src."""
 
@@ -184,8 +186,7 @@ def outer(place: Layout) -> list[str]:
         *(word for target, at in place.links for word in ("--symlink", target, at)),
         # The kernel lets nobody mount a /proc unless a whole one is in sight, and bubblewrap covers parts of its own.
         *("--proc", "/proc", "--dev-bind", "/proc", "/whole", "--dev-bind", "/dev", "/dev", "--tmpfs", "/tmp"),
-        *("--chdir", "/", "--", "setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}"),
-        *("--clear-groups", "--inh-caps=-all", "--"),
+        *("--chdir", "/", "--", *AS_NOBODY),
     ]
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-
+from rubric_env._threads import waiting
 from rubric_env.citations import Corpus, load_corpus
 from rubric_env.classic.tools._workspace import ToolRefusal, Workspace
 
@@ -20,7 +19,7 @@ async def search_corpus(workspace: Workspace, query: str, limit: int = 5) -> str
         query: words to look for, in the language of the documents; fewer and rarer words find more exactly
         limit: how many documents to give, from 1 to 20
     """
-    return await asyncio.to_thread(_search, workspace, query, limit)
+    return await waiting.run(_search, workspace, query, limit)
 
 
 async def open_document(workspace: Workspace, id: str, offset: int = 0) -> str:
@@ -30,7 +29,7 @@ async def open_document(workspace: Workspace, id: str, offset: int = 0) -> str:
         id: id or address of the document, as search_corpus gives it
         offset: character to begin at; the end of a page says where the next one begins
     """
-    return await asyncio.to_thread(_open, workspace, id, offset)
+    return await waiting.run(_open, workspace, id, offset)
 
 
 def _search(workspace: Workspace, query: str, limit: int) -> str:

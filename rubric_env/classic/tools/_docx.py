@@ -22,7 +22,7 @@ async def make_docx(workspace: Workspace, path: str, markdown: str) -> str:
         path: the file, for example output/report.docx; one that is there is replaced
         markdown: the whole text
     """
-    return await make(workspace, "make_docx", path, {"markdown": markdown})
+    return await make(workspace, "make_docx", path, lambda: {"markdown": markdown})
 
 
 async def edit_docx(

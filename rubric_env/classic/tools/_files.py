@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import codecs
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
+from rubric_env._threads import aside, computing, waiting
 from rubric_env.classic.tools._reading import page, passages
 from rubric_env.classic.tools._workspace import ENTRIES, ToolRefusal, Workspace
-from rubric_env.evidence import Unreadable, decode
+from rubric_env.evidence import Passages, Unreadable, decode
 from rubric_env.submission import Walked, label, open_regular, walk
 
 LISTED = 300
@@ -35,7 +34,7 @@ async def list_files(workspace: Workspace, path: str = ".") -> str:
     Args:
         path: folder, relative to the workspace; "." is the workspace itself
     """
-    return await asyncio.to_thread(_list, workspace, path)
+    return await aside.run(_list, workspace, path)
 
 
 async def read_file(workspace: Workspace, path: str, offset: int = 0) -> str:
@@ -47,7 +46,7 @@ async def read_file(workspace: Workspace, path: str, offset: int = 0) -> str:
         path: file, relative to the workspace
         offset: character of the text at which to begin
     """
-    return await asyncio.to_thread(_read, workspace, path, offset)
+    return await waiting.run(_read, workspace, path, offset)
 
 
 async def search_files(workspace: Workspace, query: str, path: str = ".") -> str:
@@ -58,7 +57,7 @@ async def search_files(workspace: Workspace, query: str, path: str = ".") -> str
         query: the text to find, a word or a part of one line; no pattern
         path: folder or file, relative to the workspace
     """
-    return await asyncio.to_thread(_search, workspace, query, path)
+    return await waiting.run(_search, workspace, query, path)
 
 
 async def write_file(workspace: Workspace, path: str, content: str) -> str:
@@ -68,7 +67,7 @@ async def write_file(workspace: Workspace, path: str, content: str) -> str:
         path: file, relative to the workspace, for example output/report.md
         content: the whole text of the file
     """
-    return await asyncio.to_thread(_write, workspace, path, content)
+    return await aside.run(_write, workspace, path, content)
 
 
 async def edit_file(workspace: Workspace, path: str, old: str, new: str) -> str:
@@ -79,7 +78,7 @@ async def edit_file(workspace: Workspace, path: str, old: str, new: str) -> str:
         old: the passage as it stands in the file, with enough around it to occur exactly once
         new: what takes its place; empty to delete it
     """
-    return await asyncio.to_thread(_edit, workspace, path, old, new)
+    return await aside.run(_edit, workspace, path, old, new)
 
 
 def _list(workspace: Workspace, path: str) -> str:
@@ -109,7 +108,9 @@ def _entries(found: Walked) -> Iterator[tuple[tuple[str, ...], str]]:
 def _read(workspace: Workspace, path: str, offset: int) -> str:
     if offset < 0:
         raise ToolRefusal("offset counts from the start of the text: give 0 or more")
-    return page(passages(workspace, workspace.resolve(path)), offset)
+    read = passages(workspace, workspace.resolve(path))
+    with computing():
+        return page(read, offset)
 
 
 def _search(workspace: Workspace, query: str, path: str) -> str:
@@ -130,11 +131,13 @@ def _search(workspace: Workspace, query: str, path: str) -> str:
         try:
             if time.monotonic() > end:
                 raise ToolRefusal(f"{workspace.name(file)}: not searched, time was up")
-            for hit in _hits(workspace, file, wanted):
-                if len(hits) < HITS:
-                    hits.append(hit)
-                else:
-                    more += 1
+            read = passages(workspace, file)
+            with computing():
+                for hit in _hits(workspace.name(file), read, wanted):
+                    if len(hits) < HITS:
+                        hits.append(hit)
+                    else:
+                        more += 1
         except ToolRefusal as refusal:
             if start is file:
                 raise
@@ -146,9 +149,8 @@ def _search(workspace: Workspace, query: str, path: str) -> str:
     return "\n".join(lines)
 
 
-def _hits(workspace: Workspace, file: Path, wanted: str) -> Iterator[str]:
-    name = workspace.name(file)
-    for unit in passages(workspace, file).units():
+def _hits(name: str, read: Passages, wanted: str) -> Iterator[str]:
+    for unit in read.units():
         for line in unit.text.split("\n"):
             at = line.casefold().find(wanted)
             if at >= 0:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from rubric_env._threads import Threads, aside, computing
 from rubric_env.classic.tools._workspace import ToolRefusal, Workspace
 from rubric_env.office import OfficeError, perform
 from rubric_env.submission import open_regular
@@ -29,29 +26,41 @@ CHARACTERS = 4_000_000
 WAITING = 16
 """Calls that wait for a worker of their own accord, each with its file in memory; the rest wait for them."""
 
+_waiting = Threads(WAITING, "rubric-env-office")
+
 WRONG = 10
 """Problems of arguments that are named."""
 
-Model = TypeVar("Model", bound=BaseModel)
+Arguments = Callable[[], dict[str, Any]]
+"""Gives a worker's arguments, checked, in a thread: a model of a hundred thousand cells takes its time."""
 
 
-async def make(workspace: Workspace, tool: str, path: str, arguments: dict[str, Any]) -> str:
+async def make(workspace: Workspace, tool: str, path: str, arguments: Arguments) -> str:
     """Make the file at `path`, replacing one that is there. Raises ToolRefusal, OSError."""
-    file = _file(workspace, path, tool)
-    return await _do(workspace, tool, file, arguments)
+
+    def ready() -> tuple[dict[str, Any], Path]:
+        return _given(arguments), _file(workspace, path, tool)
+
+    return await _do(workspace, tool, *await aside.run(ready))
 
 
-async def edit(
-    workspace: Workspace, tool: str, path: str, edits: Sequence[BaseModel], save_as: str | None = None
-) -> str:
-    """Change the file at `path`, or leave it and write what it becomes to `save_as`. Raises ToolRefusal, OSError."""
-    source = _file(workspace, path, tool)
-    target = _file(workspace, save_as, tool) if save_as else source
-    if not source.is_file():
-        raise ToolRefusal(f"{path}: no such file; list_files shows what there is")
-    if not edits:
-        raise ToolRefusal("edits: there are none")
-    return await _do(workspace, tool, target, {"edits": [one.model_dump() for one in edits]}, source)
+async def edit(workspace: Workspace, tool: str, path: str, arguments: Arguments, save_as: str | None = None) -> str:
+    """Change the file at `path`, or leave it and write what it becomes to `save_as`; `arguments` are its `edits`.
+
+    Raises ToolRefusal, OSError.
+    """
+
+    def ready() -> tuple[dict[str, Any], Path, Path]:
+        read = _given(arguments)
+        source = _file(workspace, path, tool)
+        target = _file(workspace, save_as, tool) if save_as else source
+        if not source.is_file():
+            raise ToolRefusal(f"{path}: no such file; list_files shows what there is")
+        if not read["edits"]:
+            raise ToolRefusal("edits: there are none")
+        return read, target, source
+
+    return await _do(workspace, tool, *await aside.run(ready))
 
 
 def from_text(value: Any) -> Any:
@@ -64,23 +73,27 @@ def from_text(value: Any) -> Any:
     return value
 
 
-def checked(name: str, items: Any, model: type[Model]) -> list[Model]:
-    """The items as `model`. Raises ToolRefusal with everything that is wrong."""
-    items = from_text(items)
-    if not isinstance(items, list):
-        raise ToolRefusal(f"{name}: a list is wanted, not {type(items).__name__}")
-    if len(items) > ITEMS:
-        raise ToolRefusal(f"{name}: {len(items)} of them, a call takes {ITEMS}")
-    read, wrong = [], []
-    for number, item in enumerate(items, 1):
-        try:
-            read.append(item if isinstance(item, model) else model.model_validate(item))
-        except ValidationError as error:
-            wrong += [_told(f"{name.removesuffix('s')} {number}", one, model) for one in error.errors()]
-    if wrong:
-        more = [f"and {len(wrong) - WRONG} more problems"] if len(wrong) > WRONG else []
-        raise ToolRefusal("\n".join(["nothing was written:", *wrong[:WRONG], *more]))
-    return read
+def checked(name: str, items: Any, model: type[BaseModel]) -> Arguments:
+    """The argument `name`, a list of `model`; what gives it raises ToolRefusal with everything that is wrong."""
+
+    def arguments() -> dict[str, Any]:
+        given = from_text(items)
+        if not isinstance(given, list):
+            raise ToolRefusal(f"{name}: a list is wanted, not {type(given).__name__}")
+        if len(given) > ITEMS:
+            raise ToolRefusal(f"{name}: {len(given)} of them, a call takes {ITEMS}")
+        read, wrong = [], []
+        for number, item in enumerate(given, 1):
+            try:
+                read.append((item if isinstance(item, model) else model.model_validate(item)).model_dump())
+            except ValidationError as error:
+                wrong += [_told(f"{name.removesuffix('s')} {number}", one, model) for one in error.errors()]
+        if wrong:
+            more = [f"and {len(wrong) - WRONG} more problems"] if len(wrong) > WRONG else []
+            raise ToolRefusal("\n".join(["nothing was written:", *wrong[:WRONG], *more]))
+        return {name: read}
+
+    return arguments
 
 
 def _told(where: str, error: Any, model: type[BaseModel]) -> str:
@@ -105,12 +118,17 @@ def _read(workspace: Workspace, file: Path) -> bytes:
     return data
 
 
-async def _do(
-    workspace: Workspace, tool: str, target: Path, arguments: dict[str, Any], source: Path | None = None
-) -> str:
-    if len(json.dumps(arguments)) > CHARACTERS:
-        raise ToolRefusal(f"the arguments have more than {CHARACTERS:,} characters")
+def _given(arguments: Arguments) -> dict[str, Any]:
+    with computing():
+        given = arguments()
+        if len(json.dumps(given)) > CHARACTERS:
+            raise ToolRefusal(f"the arguments have more than {CHARACTERS:,} characters")
+        return given
 
+
+async def _do(
+    workspace: Workspace, tool: str, arguments: dict[str, Any], target: Path, source: Path | None = None
+) -> str:
     def work() -> str:
         name = workspace.name(target)
         data = _read(workspace, source) if source else None
@@ -121,11 +139,4 @@ async def _do(
         workspace.write(target, made.data)
         return f"{'changed' if source == target else 'wrote'} {name} ({len(made.data):,} bytes): {made.said}"
 
-    # Threads of its own, more than workers: calls that wait for one keep nobody else from reading files.
-    return await asyncio.get_running_loop().run_in_executor(_threads(), work)
-
-
-@cache
-def _threads() -> ThreadPoolExecutor:
-    os.register_at_fork(after_in_child=_threads.cache_clear)
-    return ThreadPoolExecutor(WAITING, thread_name_prefix="rubric-env-office")
+    return await _waiting.run(work)

@@ -24,8 +24,7 @@ async def make_pptx(workspace: Workspace, path: str, slides: Annotated[list[Slid
         path: the file, for example output/deck.pptx; one that is there is replaced
         slides: the slides in their order
     """
-    read = checked("slides", slides, Slide)
-    return await make(workspace, "make_pptx", path, {"slides": [slide.model_dump() for slide in read]})
+    return await make(workspace, "make_pptx", path, checked("slides", slides, Slide))
 
 
 async def edit_pptx(

@@ -23,8 +23,7 @@ async def make_xlsx(workspace: Workspace, path: str, sheets: Annotated[list[Shee
         path: the file, for example output/model.xlsx; one that is there is replaced
         sheets: the sheets in their order
     """
-    read = checked("sheets", sheets, Sheet)
-    return await make(workspace, "make_xlsx", path, {"sheets": [sheet.model_dump() for sheet in read]})
+    return await make(workspace, "make_xlsx", path, checked("sheets", sheets, Sheet))
 
 
 async def edit_xlsx(
