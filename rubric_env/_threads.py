@@ -1,22 +1,21 @@
-"""Threads beside event loops, which neither wait for one to start nor for their turn among those that compute."""
+"""Threads that work beside event loops."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from contextvars import copy_context
 from functools import cache, partial
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
+from rubric_env._computing import computing
+
 T = TypeVar("T")
 Order = tuple[ThreadPoolExecutor, "Future[Any]", Callable[[], Any]]
-
-_lock = threading.Lock()
 
 
 class Threads:
@@ -83,25 +82,6 @@ waiting = Threads(128, "rubric-env-waiting")
 """For what may wait for a worker process that reads a file."""
 
 
-@contextmanager
-def computing() -> Iterator[None]:
-    """One thread of the process at a time; inside it waits for no other thread, and enters no second time.
-
-    Python runs one thread at a time anyway, for 5 ms, and then any of those that wait: among a hundred that compute an
-    event loop waits seconds for its turn (measured), beside one it waits those 5 ms. Nothing gets slower by it.
-    """
-    with _lock:
-        yield
-
-
 def _alone(work: Callable[..., T], *arguments: object) -> T:
     with computing():
         return work(*arguments)
-
-
-def _renew() -> None:
-    global _lock
-    _lock = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_renew)

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from rubric_env._threads import Threads, computing
+from rubric_env._computing import computing
+from rubric_env._threads import Threads
 
 name: ContextVar[str] = ContextVar("name", default="")
 

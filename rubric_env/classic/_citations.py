@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rubric_env._threads import computing, waiting
+from rubric_env._computing import computing
+from rubric_env._threads import waiting
 from rubric_env.citations import Corpus, check_all, delivered_reports, load_corpus
 from rubric_env.classic._errors import HarborJudgeError
 from rubric_env.classic._verifiers import vf

@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Literal
 
+from rubric_env._computing import computing
 from rubric_env._loops import PerLoop
-from rubric_env._threads import Threads, aside, computing
+from rubric_env._threads import Threads, aside
 from rubric_env.engine.breaker import Breaker, JudgeAborted
 from rubric_env.engine.calls import Calls
 from rubric_env.engine.desk import Desk, Material, Reuse

@@ -12,7 +12,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Literal
 
-from rubric_env._threads import computing
+from rubric_env._computing import computing
 from rubric_env.evidence._extract import FILE_BYTES, Extract, Limits, Unit
 from rubric_env.evidence._flags import Flag, find_flags
 from rubric_env.evidence._resolve import Index

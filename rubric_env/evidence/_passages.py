@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from rubric_env._threads import computing
+from rubric_env._computing import computing
 from rubric_env.evidence._decode import load
 from rubric_env.evidence._extract import FILE_BYTES, Limits, Unit, Unreadable
 from rubric_env.evidence._store import Entry, EvidenceStore, TooLarge, default_store

@@ -157,7 +157,10 @@ def test_a_rollout_whose_set_up_is_cancelled_leaves_no_workspace(
         with pytest.raises(asyncio.CancelledError):
             await setting_up
 
-    asyncio.run(cancel())  # which waits for its threads
+    asyncio.run(cancel())
+    until = time.monotonic() + 60
+    while not env._unscored and time.monotonic() < until:
+        time.sleep(0.01)  # its thread goes on, and at the end of the process is waited for
     assert len(list(temporary.iterdir())) == 1
     asyncio.run(env._teardown())
     assert list(temporary.iterdir()) == []

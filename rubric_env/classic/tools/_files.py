@@ -6,7 +6,8 @@ import codecs
 import time
 from collections.abc import Iterator
 
-from rubric_env._threads import aside, computing, waiting
+from rubric_env._computing import computing
+from rubric_env._threads import aside, waiting
 from rubric_env.classic.tools._reading import page, passages
 from rubric_env.classic.tools._workspace import ENTRIES, ToolRefusal, Workspace
 from rubric_env.evidence import Passages, Unreadable, decode

@@ -9,7 +9,8 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from rubric_env._threads import Threads, aside, computing
+from rubric_env._computing import computing
+from rubric_env._threads import Threads, aside
 from rubric_env.classic.tools._workspace import ToolRefusal, Workspace
 from rubric_env.office import OfficeError, perform
 from rubric_env.submission import open_regular
