@@ -57,6 +57,9 @@ _WEB = frozenset({".html", ".htm", ".xhtml"})
 
 SAMPLE_SECONDS = 60
 
+LEAST_FREE = 64 * 2**20
+"""Bytes of the disk below which a file that LibreOffice did not open may be sound: it says the same of both."""
+
 _ODF = "urn:oasis:names:tc:opendocument:xmlns"
 _SAMPLE = (
     '<o:document xmlns:o="{0}:office:1.0" xmlns:table="{0}:table:1.0" xmlns:draw="{0}:drawing:1.0" xmlns:text="{0}:text'
@@ -178,6 +181,8 @@ def _convert(program: str, path: Path, target: Path, seconds: float, form: str, 
         suffix = form.partition(":")[0]
         made = work / "out" / f"file.{suffix}"
         if not _begins(made, _MAGIC[suffix]):
+            if shutil.disk_usage(work).free < LEAST_FREE:
+                raise NotRendered("LibreOffice failed, and the disk is almost full", ours=True)
             return code
         shutil.move(made, target)
         return None

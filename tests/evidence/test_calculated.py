@@ -205,6 +205,14 @@ def test_a_file_that_only_we_can_open_is_shown_as_it_is(passages_of: Any) -> Non
     assert passages.notes[-1].startswith(f"{WHY}LibreOffice cannot open it")
 
 
+def test_on_a_full_disk_it_is_not_the_file_that_failed(pack_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_soffice, "LEAST_FREE", 2**60)
+    broken = changed(book("=SUM(A1:A3)"), {"[Content_Types].xml": lambda _: "<Types/>"})
+    pack = pack_of({"book.xlsx": broken})
+    assert pack.extracts[0].note.endswith(f"{WHY}LibreOffice failed, and the disk is almost full")
+    assert pack.ours
+
+
 def test_it_is_calculated_once_for_each_content(
     passages_of: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
